@@ -230,7 +230,7 @@ fn measured(size: u64, arguments: &Arguments) -> (Vec<Vec<String>>, Vec<Vec<Stri
     };
     let mut rows = vec![seconds("write all, 8 writers", written), seconds("index all", indexed)];
     let store = library.store;
-    let questions: [(&str, &dyn Fn(u64)); 9] = [
+    let questions: [(&str, &dyn Fn(u64)); 10] = [
         ("search: a rare word", &|it| library.search(&rare_word(it))),
         ("search: a common word", &|it| library.search(&common_word(it))),
         ("search: two words", &|it| library.search(&two_words(it))),
@@ -238,6 +238,9 @@ fn measured(size: u64, arguments: &Arguments) -> (Vec<Vec<String>>, Vec<Vec<Stri
             library.search(&format!("\"{} {}\"", word(2 + it % 9), word(3 + it % 7)));
         }),
         ("search: a question of 8 words", &|it| library.search(&question(it))),
+        ("search: … since last month", &|it| {
+            library.search(&format!("{} since last month", question(it)));
+        }),
         ("search: a word with tag: and path:", &|it| {
             library.search(&format!("{} tag:topic{} path:topic{}", word(20), it % 50, it % 50));
         }),

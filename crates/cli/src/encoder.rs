@@ -29,7 +29,7 @@ impl ModelName {
         if is_name {
             return Ok(Self(text.to_owned()));
         }
-        Err(EncodeError(format!(
+        Err(EncodeError::new(format!(
             "`{text}` cannot be the name of a model; use letters, digits, `.`, `_` and `-`"
         )))
     }
@@ -66,7 +66,7 @@ pub(crate) fn configured(settings: &Settings) -> Result<Option<Arc<dyn Encoder>>
         (Some(name), _) => Ok(Some(Arc::new(installed(settings, &ModelName::parse(name)?)?))),
         (None, Some(url)) => {
             let model = table.endpoint_model.as_deref().ok_or_else(|| {
-                EncodeError("`vectors.endpoint` needs `vectors.endpoint_model`".to_owned())
+                EncodeError::new("`vectors.endpoint` needs `vectors.endpoint_model`".to_owned())
             })?;
             Ok(Some(Arc::new(EndpointEncoder::new(url, model, endpoint_key(settings)?)?)))
         }
@@ -80,10 +80,10 @@ pub(crate) fn installed(
 ) -> Result<LocalEncoder, EncodeError> {
     let directory = name.directory(settings);
     if !directory.is_dir() {
-        return Err(EncodeError(format!("the model `{}` is not installed", name.as_str())));
+        return Err(EncodeError::new(format!("the model `{}` is not installed", name.as_str())));
     }
     LocalEncoder::open(&directory)
-        .map_err(|error| EncodeError(format!("the model `{}`: {error}", name.as_str())))
+        .map_err(|error| EncodeError::new(format!("the model `{}`: {error}", name.as_str())))
 }
 
 /// Returns the key of the endpoint, from the environment or from a file.
@@ -93,7 +93,10 @@ fn endpoint_key(settings: &Settings) -> Result<Option<String>, EncodeError> {
     }
     let Some(file) = &settings.vectors.endpoint_key_file else { return Ok(None) };
     let text = std::fs::read_to_string(file).map_err(|error| {
-        EncodeError(format!("cannot read `vectors.endpoint_key_file`, {}: {error}", file.display()))
+        EncodeError::new(format!(
+            "cannot read `vectors.endpoint_key_file`, {}: {error}",
+            file.display()
+        ))
     })?;
     Ok(Some(text.trim().to_owned()))
 }

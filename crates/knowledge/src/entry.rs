@@ -1,7 +1,9 @@
 //! Entries: the indexed form of a memory.
 //!
-//! An entry depends on a memory's path and text alone, so it can be rebuilt at any time. Any change
+//! An entry depends on a memory's path, text and times alone, so it can be rebuilt at any time. Any change
 //! of what is indexed of a text requires a new format version of the index.
+
+mod days;
 
 use std::collections::HashSet;
 
@@ -14,6 +16,7 @@ use quipu_notes::{
 
 use crate::card::{Card, LinkRow};
 use crate::index::{Document, Documents, Field, Mark, MemoryRow, Space, word};
+use days::day_marks;
 
 /// The indexed form of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +124,7 @@ impl Reading<'_> {
         marks.push(mark(Mark::Language(self.language.tag())));
         marks.push(mark(Mark::Title(&card.title)));
         marks.push(mark(Mark::Permalink(&card.permalink)));
+        marks.extend(day_marks(self.memory, &card.title, &fields));
         for link in &card.links {
             let keys = link_keys(&card.path, &link.target);
             marks.extend(keys.iter().map(|key| mark(Mark::LinkTo(key))));

@@ -45,7 +45,7 @@ pub(crate) use file::{IndexFile, Snapshot};
 pub(crate) use note_rows::{each_note, note};
 pub(crate) use places::{DirectoryPlaces, Paths, PlacesView, natural, split};
 pub(crate) use postings::{
-    Doc, Field, Fields, Place, Positions, Posting, Postings, Weights, each_place,
+    Counts, Doc, Field, Fields, Place, Positions, Posting, Postings, Weights, each_place,
 };
 pub(crate) use replacing::is_file_or_missing;
 pub(crate) use scrub::scrub;
@@ -55,12 +55,14 @@ pub(crate) use store_rows::put_store;
 pub(crate) use store_rows::{
     Cursor, StoreRow, add_store, ids as store_ids, store as store_row, used_bytes,
 };
-pub(crate) use term::{Mark, Space, field_prefix, memory as memory_term, word};
+pub(crate) use term::{
+    Day, DayKind, Mark, Space, day_prefix, field_prefix, memory as memory_term, word,
+};
 pub(crate) use upkeep::{is_due, merge_small, remove_store, step as upkeep_step};
 pub(crate) use vector_rows::{
-    EncoderRow, Lines, MemoryVectors, PassageVector, PutVectors, StoredPassage, StoredVectors,
-    add_encoder, each_vectors_after, embeddings, encoder, incomplete_stores, notes_without_vectors,
-    put_vectors, remove_outdated,
+    Embeddings, EncoderRow, Lines, MemoryVectors, PassageVector, PutVectors, StoredPassage,
+    StoredVectors, add_encoder, each_vectors_after, embeddings, encoder, forget_rejected,
+    incomplete_stores, notes_without_vectors, put_vectors, remove_outdated,
 };
 pub(crate) use view::{List, Overlay, SegmentView, StoreView};
 

@@ -22,6 +22,7 @@ mod building;
 mod changes;
 mod demand;
 mod embedding;
+mod encoding;
 mod erasing;
 mod freshness;
 mod parts;
@@ -51,7 +52,7 @@ use crate::vectors::Matrices;
 use changes::{Changed, changed};
 use demand::Demand;
 use embedding::Progress as Embedding;
-pub use embedding::{EmbedReport, EmbedStep};
+pub use embedding::{EmbedReport, EmbedStep, Embedded};
 use scanning::Scans;
 use turn::{Asked, Turn, TurnGuard};
 

@@ -42,7 +42,7 @@ pub use card::LinkRow;
 pub use context::{Context, ContextItem, ContextRequest, DEPTH_MAX, Direction, Related};
 pub use graph::{Graph, Hubs, NoteLink, Orphans};
 pub use index::INDEX_FILE;
-pub use indexer::{EmbedReport, EmbedStep};
+pub use indexer::{EmbedReport, EmbedStep, Embedded};
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
@@ -202,8 +202,9 @@ impl Knowledge {
         self.indexer.embed_step(meaning, limit)
     }
 
-    /// Makes the vectors of all memories, and calls `progress` from time to time with the completed
-    /// fraction; an error from it aborts the call. What was made until then is kept.
+    /// Makes the vectors of all memories, also of those that the encoder has rejected before, and calls
+    /// `progress` from time to time with the completed fraction; an error from it aborts the call. What was
+    /// made until then is kept.
     pub fn embed(&self, progress: &dyn Fn(f64) -> Result<(), Error>) -> Result<EmbedReport, Error> {
         let Some(meaning) = &self.meaning else { return Err(vectors::no_model()) };
         self.engine.require_blocking()?;
@@ -213,6 +214,23 @@ impl Knowledge {
     /// Returns how many memories of all stores have vectors of the encoder, and how many there are.
     pub fn embedded(&self) -> Result<(u64, u64), Error> {
         self.indexer.embedded(self.encoder_identity().unwrap_or_default())
+    }
+
+    /// Changes how much memory the vectors of the stores that were searched last may take. A store that has
+    /// more is searched by words alone.
+    pub fn limit_vectors(&self, size_bytes_max: usize) {
+        self.indexer.matrices.limit(size_bytes_max);
+    }
+
+    /// Returns how much memory these vectors take.
+    pub fn vectors_size_bytes(&self) -> usize {
+        self.indexer.matrices.size_bytes()
+    }
+
+    /// Gives back the memory of vectors that no search has needed for a while. Long-running doors call it
+    /// from time to time.
+    pub fn forget_idle_vectors(&self) {
+        self.indexer.matrices.forget_idle();
     }
 
     /// Runs the merges that are due in the index of a store.

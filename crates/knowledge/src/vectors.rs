@@ -1,10 +1,11 @@
 //! Vectors: memories by what they mean.
 //!
-//! An [`Encoder`] turns texts into vectors. [`passages()`] are what it is given, the indexer stores
+//! An [`Encoder`] turns texts into vectors. [`passages`] are what it is given, the indexer stores
 //! the vectors in the background, a [`matrix`] holds those of a store in memory to be scanned, and
 //! [`questions`] bounds the wait for the vector of a question. All of it is optional: a search never
 //! fails for lack of a vector.
 
+mod matrices;
 mod matrix;
 mod passages;
 mod questions;
@@ -13,11 +14,13 @@ use std::sync::Arc;
 
 use quipu_core::Error;
 use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
-use quipu_vectors::{Encoder, Purpose};
+use quipu_vectors::{EncodeError, Encoder, Purpose};
 
-pub(crate) use matrix::{Available, Matrices, Matrix, Similarity};
-pub(crate) use passages::{Passage, passages};
+pub(crate) use matrices::{Available, Matrices};
+pub(crate) use matrix::{Matrix, Similarity};
+pub(crate) use passages::Passage;
 
+use passages::passages;
 use questions::Questions;
 
 /// An encoder, and what this process knows of it.
@@ -53,8 +56,13 @@ impl Meaning {
         }
     }
 
+    /// Splits a memory into passages, each of which has a vector. May take as long as the encoder.
+    pub(crate) fn passages(&self, title: &str, text: &str) -> Vec<Passage> {
+        passages(title, text, &*self.encoder)
+    }
+
     /// Returns the vectors of passages, or says why there are none. Takes as long as the encoder.
-    pub(crate) fn embed(&self, texts: &[&str]) -> Result<Vec<Quantized>, String> {
+    pub(crate) fn embed(&self, texts: &[&str]) -> Result<Vec<Quantized>, EncodeError> {
         encode(&*self.encoder, Purpose::Memory, texts, Quantized::new)
     }
 
@@ -83,18 +91,20 @@ fn encode<T>(
     purpose: Purpose,
     texts: &[&str],
     convert: impl Fn(&[f32]) -> Option<T>,
-) -> Result<Vec<T>, String> {
-    let vectors = encoder.encode(purpose, texts).map_err(|error| error.to_string())?;
+) -> Result<Vec<T>, EncodeError> {
+    let vectors = encoder.encode(purpose, texts)?;
     if vectors.len() != texts.len() {
-        return Err(format!("it made {} vectors of {} texts", vectors.len(), texts.len()));
+        let message = format!("it made {} vectors of {} texts", vectors.len(), texts.len());
+        return Err(EncodeError::new(message));
     }
     let dimensions = encoder.dimensions();
     let convert = |vector: Vec<f32>| {
         if vector.len() != dimensions {
-            return Err(format!("it made a vector of length {}, not {dimensions}", vector.len()));
+            let message = format!("it made a vector of length {}, not {dimensions}", vector.len());
+            return Err(EncodeError::new(message));
         }
         convert(&vector)
-            .ok_or_else(|| "it made a vector with values that are no numbers".to_owned())
+            .ok_or_else(|| EncodeError::new("it made a vector with values that are no numbers"))
     };
     vectors.into_iter().map(convert).collect()
 }

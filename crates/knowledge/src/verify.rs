@@ -117,7 +117,7 @@ fn wrong_vectors(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Err
     let stored = lookup.view(store).and_then(StoreView::stored);
     let Some((connection, num)) = stored else { return Ok(Vec::new()) };
     let mut problems = Vec::new();
-    let (mut memories, mut passages) = (0, 0);
+    let (mut memories, mut rejected, mut passages) = (0, 0, 0);
     let mut read = || -> Result<(), IndexError> {
         let Some(current) = encoder(connection)? else { return Ok(()) };
         each_vectors_after(connection, (num, &current), 0, |mut vectors| {
@@ -131,15 +131,16 @@ fn wrong_vectors(lookup: &Lookup<'_>, store: StoreId) -> Result<Vec<String>, Err
                 let memory = vectors.memory;
                 problems.push(format!("the index has vectors of another text for `{memory}`"));
             }
-            memories += 1;
+            let before = passages;
             while vectors.passages.next()?.is_some() {
                 passages += 1;
             }
+            *(if passages > before { &mut memories } else { &mut rejected }) += 1;
             Ok(())
         })?;
         let known = embeddings(connection, num)?.filter(|known| known.encoder == current.num);
-        let counted = known.map_or((0, 0), |known| (known.memories, known.passages));
-        if counted != (memories, passages) {
+        let counted = known.map_or((0, 0, 0), |it| (it.memories, it.rejected, it.passages));
+        if counted != (memories, rejected, passages) {
             problems.push(format!("the index counts vectors of the store `{store}` wrongly"));
         }
         Ok(())

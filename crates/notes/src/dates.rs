@@ -9,16 +9,19 @@
 //! Japanese have no words to split, and are read by their characters.
 
 mod characters;
+mod events;
 mod words;
 mod written;
 
 #[cfg(test)]
 mod tests;
 
-use jiff::civil::{Date, Weekday};
+use jiff::civil::Weekday;
 use jiff::tz::Offset;
 use jiff::{Span, Timestamp, ToSpan as _};
 
+pub use events::EventReference;
+pub use jiff::civil::Date;
 pub use written::written_date;
 use written::{day_and_month, month, year};
 

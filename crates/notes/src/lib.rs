@@ -15,6 +15,7 @@ mod filter;
 mod glob;
 mod identifier;
 mod note;
+mod outline;
 mod passage;
 mod permalink;
 mod phrase;
@@ -23,7 +24,7 @@ mod snippet;
 mod subject;
 pub mod tokenizer;
 
-pub use dates::{DateSpan, day_of, written_date};
+pub use dates::{Date, DateSpan, EventReference, day_of, written_date};
 pub use excerpt::excerpt;
 pub use filter::{Comparison, FieldFilter, Predicate};
 pub use glob::Glob;
@@ -32,6 +33,7 @@ pub use note::{
     Edge, Heading, KIND_DEFAULT, LINKS_TO, Link, LinkStyle, LinkTarget, Note, Observation,
     Relation, Remark, TimeKind, TimeQualifier, Value, end_of,
 };
+pub use outline::{LineKind, Outline};
 pub use passage::Passage;
 pub use permalink::{numbered_permalink, permalink, slug};
 pub use phrase::{Phrase, TermMatch};

@@ -6,6 +6,7 @@ mod tests;
 use std::ops::Range;
 
 use crate::note::lines::with_offsets;
+use crate::outline::{LineKind, Outline};
 
 /// A part of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +23,7 @@ impl Passage {
     /// Returns the paragraphs that a range of bytes is in; `None` if they are all of the body.
     ///
     /// `body` is the part of the text without the frontmatter, whose lines count but are no part of
-    /// any passage. Paragraphs are separated by empty lines and headings. This looks at lines alone
-    /// and not at blocks of markdown: it runs for every hit of a search, and a parser takes far longer.
+    /// any passage. Paragraphs are separated by empty lines and headings.
     pub fn around(text: &str, body: Range<usize>, place: &Range<usize>) -> Option<Self> {
         let before = text.get(..body.start).unwrap_or_default();
         let mut reading = Reading::default();
@@ -51,10 +51,7 @@ impl Passage {
 /// What was read so far.
 #[derive(Default)]
 struct Reading {
-    /// The headings around the current line, with their levels.
-    headings: Vec<(usize, String)>,
-    /// The marker that ends the code block that is open.
-    fence: Option<String>,
+    outline: Outline,
     /// The first line of the current paragraph.
     paragraph: Option<usize>,
     /// Whether there was text before the current paragraph.
@@ -72,15 +69,7 @@ struct FoundPassage {
 impl Reading {
     /// Reads a line, and returns whether it is text: neither empty nor a heading.
     fn read(&mut self, number: usize, line: &str) -> bool {
-        let trimmed = line.trim();
-        let heading = if self.fence.is_none() { heading(line) } else { None };
-        let is_text = !trimmed.is_empty() && heading.is_none();
-        self.follow_fence(trimmed);
-        if let Some((level, text)) = heading {
-            self.headings.retain(|(above, _)| *above < level);
-            self.headings.push((level, text.to_owned()));
-        }
-        if is_text {
+        if self.outline.read(line) == LineKind::Text {
             self.paragraph.get_or_insert(number);
             return true;
         }
@@ -91,21 +80,10 @@ impl Reading {
         false
     }
 
-    fn follow_fence(&mut self, line: &str) {
-        match &self.fence {
-            Some(fence) if line.starts_with(fence.as_str()) => self.fence = None,
-            Some(_) => {}
-            None => {
-                let marker = ["```", "~~~"].into_iter().find(|marker| line.starts_with(marker));
-                self.fence = marker.map(str::to_owned);
-            }
-        }
-    }
-
     /// Makes the current line part of the passage.
     fn extend(&mut self, number: usize) {
         let is_open = self.paragraph.is_some();
-        let headings = || self.headings.iter().map(|(_, text)| text.clone()).collect();
+        let headings = || self.outline.headings().iter().map(|(_, text)| text.clone()).collect();
         let found = self.found.get_or_insert_with(|| FoundPassage {
             passage: Passage {
                 headings: headings(),
@@ -131,15 +109,4 @@ impl Reading {
             Some(_) => false,
         }
     }
-}
-
-/// Returns the level and the text of a line that is a heading.
-fn heading(line: &str) -> Option<(usize, &str)> {
-    let indented = line.trim_start_matches(' ');
-    let rest = indented.trim_start_matches('#');
-    let level = indented.len() - rest.len();
-    let is_heading = line.len() - indented.len() < 4
-        && (1..=6).contains(&level)
-        && (rest.trim().is_empty() || rest.starts_with([' ', '\t']));
-    is_heading.then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::Sequence;
-use quipu_knowledge::{EmbedStep, Knowledge};
+use quipu_knowledge::{EmbedStep, Embedded, Knowledge};
 
 /// How long one wait for changes lasts; `stop` is polled in between.
 const WAIT: Duration = Duration::from_secs(10);
@@ -66,7 +66,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// It is a thread of its own, so that an encoder that hangs does not keep text from being indexed.
 pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
     let Some(model) = knowledge.encoder_identity() else { return };
-    let mut failures = 0;
+    let (mut failures, mut has_rejected) = (0, false);
     while !stop() {
         let reached = knowledge.newest_sequence();
         let begun = Instant::now();
@@ -80,8 +80,13 @@ pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
                 }
                 continue;
             }
-            Ok((_, EmbedStep::Embedded(_))) => {
+            Ok((_, EmbedStep::Embedded(Embedded { rejected, .. }))) => {
                 failures = 0;
+                if rejected > 0 && !has_rejected {
+                    let message = "the model rejects some texts; these memories are found by words";
+                    tracing::warn!(model, rejected, "{message}");
+                    has_rejected = true;
+                }
                 // Half of a core at most: whoever writes and searches goes first.
                 begun.elapsed()
             }
@@ -120,6 +125,7 @@ fn wait_for_changes(
     let mut changed = reached;
     while changed == reached && !stop() {
         changed = knowledge.wait(reached, WAIT)?;
+        knowledge.forget_idle_vectors();
     }
     settle(knowledge, changed, (PATIENCE_MIN, stop))
 }

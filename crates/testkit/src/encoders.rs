@@ -33,6 +33,8 @@ pub enum Behavior {
     Fails,
     /// It fails if a text contains the word `poison`.
     FailsOnPoison,
+    /// It rejects texts that contain the word `poison`.
+    RejectsPoison,
     /// It does not return before it is told otherwise.
     Hangs,
     /// It returns vectors of another length.
@@ -154,17 +156,22 @@ impl Encoder for ConceptEncoder {
         let behavior = state.behavior;
         let hook = state.hook.clone().filter(|_| purpose == Purpose::Memory);
         drop(state);
+        let is_poison = texts.iter().any(|text| text.contains("poison"));
         let mut vectors: Vec<_> = texts.iter().map(|text| Self::vector(text)).collect();
         if let Some(hook) = hook {
             hook(texts);
         }
-        let failed = || Err(EncodeError("the model is out of order".to_owned()));
+        let failed = || Err(EncodeError::new("the model is out of order"));
         match behavior {
             Behavior::Fails => return failed(),
-            Behavior::FailsOnPoison if texts.iter().any(|text| text.contains("poison")) => {
-                return failed();
+            Behavior::FailsOnPoison if is_poison => return failed(),
+            Behavior::RejectsPoison if is_poison => {
+                return Err(EncodeError::of_text("the model rejects this text"));
             }
-            Behavior::Works | Behavior::Hangs | Behavior::FailsOnPoison => {}
+            Behavior::Works
+            | Behavior::Hangs
+            | Behavior::FailsOnPoison
+            | Behavior::RejectsPoison => {}
             Behavior::WrongLength => vectors.iter_mut().for_each(|vector| vector.truncate(7)),
             Behavior::TooFew => drop(vectors.pop()),
             Behavior::NotANumber => vectors.iter_mut().for_each(|vector| vector.fill(f32::NAN)),

@@ -137,6 +137,17 @@ impl Bert {
         })
     }
 
+    /// Returns how many tokens of a text are read.
+    pub(crate) fn tokens_max(&self) -> usize {
+        // The tokens around it count too.
+        self.tokens_max.saturating_sub(2)
+    }
+
+    /// Returns how many tokens a text has.
+    pub(crate) fn tokens(&self, text: &str) -> usize {
+        self.tokenizer.tokens(text, usize::MAX).len()
+    }
+
     pub(crate) fn dimensions(&self) -> usize {
         self.hidden
     }
@@ -148,7 +159,7 @@ impl Bert {
 
     /// Returns the vector of a text, of any length.
     pub(crate) fn encode(&self, text: &str) -> Result<Vec<f32>, EncodeError> {
-        let tokens = self.tokenizer.tokens(text, self.tokens_max.saturating_sub(2));
+        let tokens = self.tokenizer.tokens(text, self.tokens_max());
         if tokens.is_empty() {
             return Ok(vec![0.0; self.hidden]);
         }
@@ -415,7 +426,7 @@ fn pooling(directory: &Path) -> Result<Pooling, EncodeError> {
 }
 
 fn refused(why: &str) -> EncodeError {
-    EncodeError(format!("this model cannot be used: {why}"))
+    EncodeError::new(format!("this model cannot be used: {why}"))
 }
 
 #[cfg(test)]

@@ -71,8 +71,10 @@ struct Failure {
 enum Why {
     /// The server fails, for this reason.
     Server(String),
-    /// The server has refused these texts, with this status.
-    Texts(u16),
+    /// The server works, and has rejected one of these texts, for this reason.
+    Texts(String),
+    /// Something is wrong with the server or with one of these texts.
+    Unclear(String),
 }
 
 impl From<String> for Why {
@@ -105,6 +107,8 @@ const PAUSE_MAX: Duration = Duration::from_mins(1);
 const BATCH_TEXTS_MAX: usize = 32;
 const RESPONSE_SIZE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const DIMENSIONS_MAX: usize = 16 * 1024;
+/// A text that every server takes.
+const PROBE: &str = "?";
 
 impl EndpointEncoder {
     /// Returns an encoder for the server below an address such as `http://localhost:11434/v1`. Asks nothing
@@ -126,20 +130,20 @@ impl EndpointEncoder {
         });
         let Some(parsed) = parsed else {
             let message = "the address of the endpoint must begin with `http://` or `https://`";
-            return Err(EncodeError(message.to_owned()));
+            return Err(EncodeError::new(message.to_owned()));
         };
         // The address is shown in messages and stored with the vectors, so it must be no secret.
         if parsed.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             let message = "the address of the endpoint must not contain a password";
-            return Err(EncodeError(message.to_owned()));
+            return Err(EncodeError::new(message.to_owned()));
         }
         if parsed.query().is_some() {
-            return Err(EncodeError(
+            return Err(EncodeError::new(
                 "the address of the endpoint must not have a query".to_owned(),
             ));
         }
         if model.is_empty() {
-            return Err(EncodeError("the endpoint needs the name of a model".to_owned()));
+            return Err(EncodeError::new("the endpoint needs the name of a model".to_owned()));
         }
         let agent = ureq::Agent::config_builder()
             .timeout_connect(Some(CONNECT_TIMEOUT))
@@ -172,16 +176,22 @@ impl EndpointEncoder {
         for batch in texts.chunks(BATCH_TEXTS_MAX) {
             match self.post(purpose, batch) {
                 Ok(batch) => vectors.extend(batch),
-                Err(Why::Texts(status)) => {
-                    // The server works, so the next text may be one that it takes.
-                    let why = format!("it answered {status}, so it does not take this text");
-                    return Err(failure(&why));
+                Err(Why::Texts(why)) => return Err(EncodeError::of_text(why)),
+                // Servers report some texts that are too long for them as their own failure. Taken for one,
+                // a single text would cost all others their vectors.
+                Err(Why::Unclear(why)) if self.works(purpose, batch) => {
+                    return Err(EncodeError::of_text(why));
                 }
-                Err(Why::Server(why)) => return Err(self.failed(&why)),
+                Err(Why::Unclear(why) | Why::Server(why)) => return Err(self.failed(&why)),
             }
         }
         self.state().failure = None;
         Ok(vectors)
+    }
+
+    /// Returns whether the server takes another text than the ones on which it has failed.
+    fn works(&self, purpose: Purpose, failed: &[&str]) -> bool {
+        failed != [PROBE] && self.post(purpose, &[PROBE]).is_ok()
     }
 
     fn post(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, Why> {
@@ -200,7 +210,10 @@ impl EndpointEncoder {
         // The body of a refusal is not shown: it may repeat the texts, or the key.
         match response.status().as_u16() {
             200 => {}
-            status @ (400 | 413 | 422) => return Err(Why::Texts(status)),
+            status @ (400 | 413 | 422) => {
+                return Err(Why::Texts(format!("it rejected this text ({status})")));
+            }
+            500 => return Err(Why::Unclear("it answered 500".to_owned())),
             401 | 403 => return Err("it refused the key".to_owned().into()),
             404 => {
                 return Err("it answered 404; check the address and the model".to_owned().into());
@@ -213,22 +226,23 @@ impl EndpointEncoder {
         }
         let body = response.body_mut().with_config().limit(RESPONSE_SIZE_BYTES_MAX).read_to_vec();
         let body = body.map_err(|error| error.to_string())?;
-        let response: Response = serde_json::from_slice(&body)
-            .map_err(|error| format!("its answer is no list of vectors ({})", place(&error)))?;
-        Ok(self.checked(response, texts.len())?)
+        let response: Response = serde_json::from_slice(&body).map_err(|error| {
+            Why::Unclear(format!("its answer is no list of vectors ({})", place(&error)))
+        })?;
+        self.checked(response, texts.len())
     }
 
     /// Returns the vectors of an answer in the order of the texts.
-    fn checked(&self, response: Response, count: usize) -> Result<Vec<Vec<f32>>, String> {
+    fn checked(&self, response: Response, count: usize) -> Result<Vec<Vec<f32>>, Why> {
         let mut items = response.data;
         if items.len() != count {
-            return Err(format!("it answered {} vectors to {count} texts", items.len()));
+            return Err(format!("it answered {} vectors to {count} texts", items.len()).into());
         }
         if items.iter().any(|item| item.index.is_some()) {
             items.sort_by_key(|item| item.index);
             let indexes = items.iter().map(|item| item.index);
             if !indexes.eq((0..count).map(Some)) {
-                return Err("it numbered its vectors wrongly".to_owned());
+                return Err("it numbered its vectors wrongly".to_owned().into());
             }
         }
         let mut known = self.state().dimensions;
@@ -236,13 +250,15 @@ impl EndpointEncoder {
         for item in items {
             let length = item.embedding.len();
             if !(1..=DIMENSIONS_MAX).contains(&length) {
-                return Err(format!("it answered a vector of length {length}"));
+                return Err(format!("it answered a vector of length {length}").into());
             }
             let expected = *known.get_or_insert(length);
             if length != expected {
-                return Err(format!("it answered a vector of length {length} after {expected}"));
+                let why = format!("it answered a vector of length {length} after {expected}");
+                return Err(why.into());
             }
-            vectors.push(normalized(item.embedding).map_err(|error| error.to_string())?);
+            let vector = normalized(item.embedding);
+            vectors.push(vector.map_err(|error| Why::Unclear(error.to_string()))?);
         }
         // An answer that is wrong says nothing about the length of right ones.
         self.state().dimensions = known;
@@ -275,7 +291,7 @@ impl Encoder for EndpointEncoder {
     fn dimensions(&self) -> usize {
         let known = self.state().dimensions;
         known.unwrap_or_else(|| {
-            let probe = self.ask(Purpose::Question, &["?"]).unwrap_or_default();
+            let probe = self.ask(Purpose::Question, &[PROBE]).unwrap_or_default();
             probe.first().map_or(0, Vec::len)
         })
     }
@@ -295,7 +311,7 @@ impl Encoder for EndpointEncoder {
 
 /// Returns an error that every caller of a search may read, and so without the address of the server.
 fn failure(why: &str) -> EncodeError {
-    EncodeError(format!("the endpoint failed: {why}"))
+    EncodeError::new(format!("the endpoint failed: {why}"))
 }
 
 /// Returns where an answer went wrong. The message of the parser would quote the answer.

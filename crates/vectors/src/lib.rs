@@ -37,9 +37,47 @@ pub trait Encoder: fmt::Debug + Send + Sync {
     /// block; it is zero if the endpoint does not answer.
     fn dimensions(&self) -> usize;
 
+    /// Returns how many tokens of a text are read. What follows them is ignored.
+    fn tokens_max(&self) -> usize {
+        TOKENS_MAX_ASSUMED
+    }
+
+    /// Returns how many tokens a text has, at least roughly. May load a model.
+    fn tokens(&self, text: &str) -> usize {
+        estimated_tokens(text)
+    }
+
     /// Returns a vector of length one for each text, in order. A text without anything that the encoder
     /// knows has the zero vector, which is similar to nothing.
     fn encode(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError>;
+}
+
+/// How many tokens an encoder is assumed to read that cannot be asked: as many as the smallest ones.
+const TOKENS_MAX_ASSUMED: usize = 256;
+
+/// Estimates how many tokens a text has for an encoder whose vocabulary is unknown. The vocabularies of small
+/// encoders have most English words, and split other words, numbers and code into short pieces.
+pub fn estimated_tokens(text: &str) -> usize {
+    const WORD_CHARS: usize = 6;
+    const NUMBER_CHARS: usize = 3;
+    const FOREIGN_CHARS: usize = 2;
+    let (mut count, mut before, mut length) = (0, None, 0_usize);
+    for letter in text.chars() {
+        // From here on, scripts without spaces and symbols, each of which is a token.
+        let chars = match letter {
+            _ if letter.is_whitespace() => None,
+            _ if letter.is_ascii_alphabetic() => Some(WORD_CHARS),
+            _ if letter.is_ascii_digit() => Some(NUMBER_CHARS),
+            '\u{2e80}'.. => Some(1),
+            _ if letter.is_alphabetic() => Some(FOREIGN_CHARS),
+            _ => Some(1),
+        };
+        length = if chars == before { length + 1 } else { 1 };
+        before = chars;
+        // The first of each `chars` letters in a row begins a token.
+        count += usize::from(chars.is_some_and(|chars| (length - 1).is_multiple_of(chars)));
+    }
+    count
 }
 
 /// What a vector is for. Some models place questions and answers differently.
@@ -53,11 +91,31 @@ pub enum Purpose {
 
 /// Why an encoder has failed, in words for the operator. It names no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncodeError(pub String);
+pub struct EncodeError {
+    reason: String,
+    is_of_text: bool,
+}
+
+impl EncodeError {
+    /// Returns an error of the encoder itself, which would fail for any text.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_of_text: false }
+    }
+
+    /// Returns an error that says nothing about other texts: the encoder works, but rejects one of these.
+    pub fn of_text(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_of_text: true }
+    }
+
+    /// Returns whether the encoder works and has rejected a text.
+    pub fn is_of_text(&self) -> bool {
+        self.is_of_text
+    }
+}
 
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.reason)
     }
 }
 
@@ -68,7 +126,7 @@ fn normalized(mut vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
     // The sum of squares of large numbers overflows 32 bits.
     let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
     if !length.is_finite() {
-        return Err(EncodeError("a vector contains NaN or infinity".to_owned()));
+        return Err(EncodeError::of_text("its embedding contains NaN or infinity"));
     }
     if length > 0.0 {
         for number in &mut vector {
@@ -78,4 +136,27 @@ fn normalized(mut vector: Vec<f32>) -> Result<Vec<f32>, EncodeError> {
         }
     }
     Ok(vector)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_estimated_by_the_kinds_of_characters() {
+        for (text, expected) in [
+            ("", 0),
+            ("  \n", 0),
+            ("tea", 1),
+            ("green tea", 2),
+            ("connections", 2),
+            ("don't!", 4),
+            ("2026-11-18", 2 + 1 + 1 + 1 + 1),
+            ("чай", 2),
+            ("漢字かな", 4),
+            ("a1b2", 4),
+        ] {
+            assert_eq!(estimated_tokens(text), expected, "{text}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::bert::{self, Bert};
 use crate::safetensors::Weights;
 use crate::table::Table;
-use crate::{EncodeError, Encoder, Purpose, normalized};
+use crate::{EncodeError, Encoder, Purpose, TOKENS_MAX_ASSUMED, estimated_tokens, normalized};
 
 /// What a directory of a model contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +101,7 @@ impl Manifest {
     /// Reads the manifest of a directory.
     pub fn read(directory: &Path) -> Result<Self, EncodeError> {
         let manifest = read_config(directory, MANIFEST)?;
-        manifest.ok_or_else(|| EncodeError(format!("the model has no `{MANIFEST}`")))
+        manifest.ok_or_else(|| EncodeError::new(format!("the model has no `{MANIFEST}`")))
     }
 
     /// Writes the manifest into a directory.
@@ -153,7 +153,7 @@ impl Kind {
         }
         let tables = [Self::Model2Vec, Self::WordLlama];
         tables.into_iter().find(|kind| weights.contains(kind.table_name())).ok_or_else(|| {
-            EncodeError(
+            EncodeError::new(
                 "the weights are of no supported kind: a BERT, model2vec or wordllama model"
                     .to_owned(),
             )
@@ -185,7 +185,7 @@ impl LocalEncoder {
         for file in &manifest.files {
             let size = directory.join(&file.name).metadata().map(|metadata| metadata.len());
             if size.map_err(|error| unreadable(&error))? != file.size_bytes {
-                return Err(EncodeError(format!(
+                return Err(EncodeError::new(format!(
                     "`{}` has changed since it was installed",
                     file.name
                 )));
@@ -206,7 +206,9 @@ impl LocalEncoder {
             if loaded.dimensions() == self.manifest.dimensions {
                 Ok(loaded)
             } else {
-                Err(EncodeError("the weights have changed since they were installed".to_owned()))
+                Err(EncodeError::new(
+                    "the weights have changed since they were installed".to_owned(),
+                ))
             }
         });
         loaded.as_ref().map_err(EncodeError::clone)
@@ -220,6 +222,18 @@ impl Encoder for LocalEncoder {
 
     fn dimensions(&self) -> usize {
         self.manifest.dimensions
+    }
+
+    fn tokens_max(&self) -> usize {
+        self.loaded().map_or(TOKENS_MAX_ASSUMED, Loaded::tokens_max)
+    }
+
+    fn tokens(&self, text: &str) -> usize {
+        match self.loaded() {
+            Ok(Loaded::Bert(bert)) => bert.tokens(text),
+            // It reads far more than a passage, so an estimate does.
+            Ok(Loaded::Table(_)) | Err(_) => estimated_tokens(text),
+        }
     }
 
     fn encode(&self, _: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
@@ -245,6 +259,13 @@ impl Loaded {
         }
     }
 
+    fn tokens_max(&self) -> usize {
+        match self {
+            Self::Bert(bert) => bert.tokens_max(),
+            Self::Table(table) => table.tokens_max(),
+        }
+    }
+
     fn encode(&self, text: &str) -> Result<Vec<f32>, EncodeError> {
         normalized(match self {
             Self::Bert(bert) => bert.encode(text)?,
@@ -267,7 +288,7 @@ pub(crate) fn read_config<T: DeserializeOwned>(
     name: &str,
 ) -> Result<Option<T>, EncodeError> {
     let failed = |error: &dyn std::fmt::Display| {
-        EncodeError(format!("`{name}` of the model cannot be read: {error}"))
+        EncodeError::new(format!("`{name}` of the model cannot be read: {error}"))
     };
     let file = match File::open(directory.join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -296,7 +317,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn unreadable(error: &io::Error) -> EncodeError {
-    EncodeError(format!("a file of the model cannot be read: {error}"))
+    EncodeError::new(format!("a file of the model cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -33,6 +33,18 @@ impl Quantized {
         let values = values.map(|value| value as i8).collect();
         Some(Self { scale, values })
     }
+
+    /// Returns the mean of some vectors of the same length, scaled to length one.
+    pub fn mean<'v>(vectors: impl IntoIterator<Item = &'v Self>) -> Option<Self> {
+        let mut sum: Vec<f32> = Vec::new();
+        for Self { scale, values } in vectors {
+            sum.resize(sum.len().max(values.len()), 0.0);
+            for (sum, value) in sum.iter_mut().zip(values) {
+                *sum += f32::from(*value) * scale;
+            }
+        }
+        Self::new(&sum)
+    }
 }
 
 /// The vector of a question, to be compared with stored ones.
@@ -141,6 +153,16 @@ mod tests {
             let scaled: Vec<_> = right.iter().map(|value| value * factor).collect();
             assert!((cosine(&left, &scaled) - cosine(&left, &right)).abs() < 0.001, "{factor}");
         }
+    }
+
+    #[test]
+    fn the_mean_is_as_near_to_each_of_its_vectors() {
+        let (left, right) = (vector(384, 1), vector(384, 2));
+        let mean = Quantized::mean(&[&left, &right].map(|it| Quantized::new(it).unwrap())).unwrap();
+        let to = |it: &[f32]| Question::new(it).unwrap().cosine(mean.scale, &mean.values);
+        assert!((to(&left) - to(&right)).abs() < 0.01, "{} {}", to(&left), to(&right));
+        assert!(to(&left) > cosine(&left, &right));
+        assert!(Quantized::mean(&[]).unwrap().values.is_empty());
     }
 
     #[test]

@@ -97,13 +97,15 @@ impl Weights {
         let tensor = self
             .tensors
             .get(name)
-            .ok_or_else(|| EncodeError(format!("the weights have no tensor `{name}`")))?;
+            .ok_or_else(|| EncodeError::new(format!("the weights have no tensor `{name}`")))?;
         if tensor.number == Number::Other {
-            return Err(EncodeError(format!("the tensor `{name}` has an unsupported number type")));
+            return Err(EncodeError::new(format!(
+                "the tensor `{name}` has an unsupported number type"
+            )));
         }
         if tensor.shape.len() != rank || tensor.shape.contains(&0) {
             let message = format!("the tensor `{name}` has the wrong shape {:?}", tensor.shape);
-            return Err(EncodeError(message));
+            return Err(EncodeError::new(message));
         }
         Ok(tensor)
     }
@@ -112,7 +114,7 @@ impl Weights {
     pub(crate) fn numbers(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EncodeError> {
         let tensor = self.tensor(name, shape.len())?;
         if tensor.shape != shape {
-            return Err(EncodeError(format!(
+            return Err(EncodeError::new(format!(
                 "the tensor `{name}` has the shape {:?} instead of {shape:?}",
                 tensor.shape
             )));
@@ -131,7 +133,7 @@ impl Weights {
     ) -> Result<(), EncodeError> {
         let width = tensor.number.width();
         if position.saturating_add(numbers.len()) > tensor.count() {
-            return Err(EncodeError("a token lies outside of the weights".to_owned()));
+            return Err(EncodeError::new("a token lies outside of the weights".to_owned()));
         }
         let mut bytes = vec![0; numbers.len() * width];
         let offset = tensor.offset + (position * width) as u64;
@@ -245,7 +247,7 @@ fn half(bits: u16) -> f32 {
 }
 
 fn broken(why: &dyn std::fmt::Display) -> EncodeError {
-    EncodeError(format!("the file of weights is broken: {why}"))
+    EncodeError::new(format!("the file of weights is broken: {why}"))
 }
 
 #[cfg(unix)]

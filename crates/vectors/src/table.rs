@@ -43,7 +43,7 @@ impl Table {
         let tokenizer = Tokenizer::open(&directory.join("tokenizer.json"))?;
         let rows = weights.tensor(kind.table_name(), 2)?.clone();
         let &[rows_count, dimensions] = rows.shape.as_slice() else {
-            return Err(EncodeError("the table has no rows".to_owned()));
+            return Err(EncodeError::new("the table has no rows".to_owned()));
         };
         let (mut mapping, mut importance) = (None, None);
         let (mut ignored, mut tokens_max) = (None, usize::MAX);
@@ -56,15 +56,22 @@ impl Table {
             tokens_max = config.and_then(|config| config.max_length).unwrap_or(TOKENS_MAX);
         }
         if mapping.iter().flatten().any(|row: &usize| *row >= rows_count) {
-            return Err(EncodeError("a token has a row that the table lacks".to_owned()));
+            return Err(EncodeError::new("a token has a row that the table lacks".to_owned()));
         }
         let tokens_count = mapping.as_ref().map_or(rows_count, Vec::len);
         let table =
             Self { tokenizer, weights, rows, dimensions, mapping, importance, ignored, tokens_max };
         if table.tokenizer.last_token() as usize >= tokens_count {
-            return Err(EncodeError("the tokenizer has more tokens than the table".to_owned()));
+            return Err(EncodeError::new(
+                "the tokenizer has more tokens than the table".to_owned(),
+            ));
         }
         Ok(table)
+    }
+
+    /// Returns how many tokens of a text are read.
+    pub(crate) fn tokens_max(&self) -> usize {
+        self.tokens_max
     }
 
     pub(crate) fn dimensions(&self) -> usize {

@@ -94,7 +94,7 @@ impl Tokenizer {
                 }
                 Bpe::new(model, normalizer.as_ref()).map(Self::Bpe)
             }
-            other => Err(EncodeError(format!(
+            other => Err(EncodeError::new(format!(
                 "the model's tokenizer is of the kind `{other}`; supported are `WordPiece` and `BPE`"
             ))),
         }
@@ -162,11 +162,11 @@ fn expect_kind(part: Option<&Value>, name: &str, expected: &str) -> Result<(), E
 
 fn unsupported(name: &str, part: Option<&Value>) -> EncodeError {
     let kind = part.and_then(|part| part.get("type")).and_then(Value::as_str).unwrap_or("none");
-    EncodeError(format!("the model's tokenizer has an unsupported {name} (`{kind}`)"))
+    EncodeError::new(format!("the model's tokenizer has an unsupported {name} (`{kind}`)"))
 }
 
 fn broken(why: &dyn std::fmt::Display) -> EncodeError {
-    EncodeError(format!("the tokenizer is broken: {why}"))
+    EncodeError::new(format!("the tokenizer is broken: {why}"))
 }
 
 #[cfg(test)]

@@ -53,8 +53,14 @@ fn embed(context: &Context) -> Result<(), Failure> {
         Ok(())
     });
     bar.finish_and_clear();
-    let EmbedReport { embedded, memories } = report?;
-    let body = json!({"embedded": embedded, "memories": memories});
+    let EmbedReport { embedded, rejected, memories } = report?;
+    if rejected > 0 {
+        let memories = if rejected == 1 { "memory" } else { "memories" };
+        note(&format!(
+            "the model rejected {rejected} {memories}; words find them, and meaning does not"
+        ));
+    }
+    let body = json!({"embedded": embedded, "rejected": rejected, "memories": memories});
     answer(context.form, &body, |out| {
         writeln!(out, "made the vectors of {embedded} of {memories} memories")
     })
@@ -175,7 +181,7 @@ fn remove(context: &Context, arguments: &ModelNameArguments) -> Result<(), Failu
     let name = name.map_err(|error| Failure::usage(error.to_string()))?;
     let directory = name.directory(&context.settings);
     if !directory.is_dir() {
-        return Err(not_installed(EncodeError(format!(
+        return Err(not_installed(EncodeError::new(format!(
             "the model `{}` is not installed",
             name.as_str()
         ))));
@@ -217,9 +223,10 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
             let name = ModelName::parse(name).map_err(|error| Failure::usage(error.to_string()))?;
             if !name.directory(settings).is_dir() {
                 let message = format!("the model `{}` is not installed", name.as_str());
-                return Err(not_installed(EncodeError(message)));
+                return Err(not_installed(EncodeError::new(message)));
             }
-            let broken = |error: EncodeError| Failure::other(error.0).with_hint(INSTALL_AGAIN);
+            let broken =
+                |error: EncodeError| Failure::other(error.to_string()).with_hint(INSTALL_AGAIN);
             let model = encoder::installed(settings, &name).map_err(broken)?;
             verify(model.manifest(), &name.directory(settings))?;
             (Arc::new(model), INSTALL_AGAIN)
@@ -227,7 +234,8 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
         None => {
             let configured = encoder::configured(settings);
             let configured = configured.map_err(|error| {
-                Failure::other(error.0).with_hint("correct the settings below `[vectors]`")
+                Failure::other(error.to_string())
+                    .with_hint("correct the settings below `[vectors]`")
             })?;
             let configured = configured.ok_or_else(|| {
                 Failure::usage("no model is in use")
@@ -291,7 +299,7 @@ impl Checked {
 }
 
 fn not_installed(error: EncodeError) -> Failure {
-    Failure::from(Error::not_found(error.0))
+    Failure::from(Error::not_found(error.to_string()))
         .with_hint("`quipu model list` shows what is installed and what can be")
 }
 

@@ -31,7 +31,7 @@ pub const INDEX_FILE: &str = "index.db";
 
 /// The format version of the index. It is incremented with every change of the layout or of what is
 /// indexed of a text; an index with another version is rebuilt. A golden test enforces this.
-pub(crate) const FORMAT: i64 = 5;
+pub(crate) const FORMAT: i64 = 6;
 
 /// The tables of the index.
 pub(crate) const SCHEMA: &str = include_str!("schema.sql");

@@ -2,7 +2,7 @@
 
 use quipu_core::model::{Id as _, MemoryId};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::error::IndexError;
 use super::rows::blob;
@@ -76,32 +76,25 @@ pub(crate) fn remove_note(
 pub(crate) fn each_note(
     connection: &Connection,
     store: i64,
-    work: impl FnMut(MemoryId, &[u8]) -> Result<bool, IndexError>,
-) -> Result<(), IndexError> {
-    each_note_after(connection, store, None, work)
-}
-
-/// Like [`each_note`], beginning after a memory.
-pub(crate) fn each_note_after(
-    connection: &Connection,
-    store: i64,
-    after: Option<MemoryId>,
     mut work: impl FnMut(MemoryId, &[u8]) -> Result<bool, IndexError>,
 ) -> Result<(), IndexError> {
-    let sql = "SELECT memory, totals, card FROM notes
-        WHERE store = ?1 AND memory > ?2 ORDER BY memory";
+    let sql = "SELECT memory, totals, card FROM notes WHERE store = ?1 ORDER BY memory";
     let mut statement = connection.prepare_cached(sql)?;
-    let after = after.map(|memory| blob(memory.bits()));
-    let after = after.as_ref().map_or(&[][..], |memory| memory);
-    let mut rows = statement.query(params![store, after])?;
+    let mut rows = statement.query([store])?;
     while let Some(row) = rows.next()? {
-        let memory = MemoryId::from_bits(u128::from_be_bytes(row.get(0)?));
-        let (_, card) = unsealed(store, memory, (row.get_ref(1)?, row.get_ref(2)?))?;
+        let (memory, card) = of_row(store, row)?;
         if !work(memory, card)? {
             break;
         }
     }
     Ok(())
+}
+
+/// Returns the memory and the card of a row with the columns `memory, totals, card`.
+pub(super) fn of_row<'r>(store: i64, row: &'r Row<'_>) -> Result<(MemoryId, &'r [u8]), IndexError> {
+    let memory = MemoryId::from_bits(u128::from_be_bytes(row.get(0)?));
+    let (_, card) = unsealed(store, memory, (row.get_ref(1)?, row.get_ref(2)?))?;
+    Ok((memory, card))
 }
 
 /// Removes at most `limit` rows of a store; returns whether any were removed.

@@ -92,6 +92,12 @@ impl Counts {
         *self == Self::PLAIN
     }
 
+    /// Adds occurrences in a field.
+    pub(crate) fn add(&mut self, field: Field, count: u32) {
+        let known = self.of_mut(field);
+        *known = known.saturating_add(count);
+    }
+
     fn of_mut(&mut self, field: Field) -> &mut u32 {
         field.pick(self.0.each_mut())
     }

@@ -90,7 +90,8 @@ CREATE TABLE encoders (
 ) STRICT;
 
 -- The vectors of the passages of a memory, in the order in which they were made, so that a process that
--- has read them up to a stamp reads only what is new.
+-- has read them up to a stamp reads only what is new. A memory whose text the encoder has rejected has a
+-- row without passages.
 CREATE TABLE vectors (
     store INTEGER NOT NULL,
     stamp INTEGER NOT NULL,
@@ -101,13 +102,14 @@ CREATE TABLE vectors (
     UNIQUE (store, memory)
 ) STRICT, WITHOUT ROWID;
 
--- How many memories of a store have vectors of an encoder, and how many passages these have. A store
--- without vectors has no row.
+-- How many memories of a store have vectors of an encoder, how many it has rejected, and how many
+-- passages have vectors. A store without rows in `vectors` has none here.
 CREATE TABLE embeddings (
     store INTEGER PRIMARY KEY,
     encoder INTEGER NOT NULL,
     stamp INTEGER NOT NULL,
     memories INTEGER NOT NULL,
+    rejected INTEGER NOT NULL,
     passages INTEGER NOT NULL,
     seal INTEGER NOT NULL
 ) STRICT;

@@ -9,9 +9,6 @@
 
 use super::codec::Damaged;
 
-/// The size of a seal in bytes.
-const SIZE: usize = 4;
-
 /// Any odd number with about as many ones as zeros will do.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -20,6 +17,9 @@ const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) struct Seal(u64);
 
 impl Seal {
+    /// The size of a seal.
+    pub(crate) const SIZE_BYTES: usize = 4;
+
     /// Starts with the name of the table, so that no row passes for one of another table.
     pub(crate) fn new(table: &str) -> Self {
         Self(FACTOR).with(table.as_bytes())
@@ -48,7 +48,7 @@ impl Seal {
 
     /// Returns the blob followed by its seal.
     pub(crate) fn append_to(self, blob: &[u8]) -> Vec<u8> {
-        let mut sealed = Vec::with_capacity(blob.len() + SIZE);
+        let mut sealed = Vec::with_capacity(blob.len() + Self::SIZE_BYTES);
         sealed.extend_from_slice(blob);
         sealed.extend_from_slice(&self.with(blob).bytes());
         sealed
@@ -56,7 +56,7 @@ impl Seal {
 
     /// Returns the blob without its seal, if the seal is valid.
     pub(crate) fn verify(self, sealed: &[u8]) -> Result<&[u8], Damaged> {
-        let (blob, seal) = sealed.split_last_chunk::<SIZE>().ok_or(Damaged)?;
+        let (blob, seal) = sealed.split_last_chunk::<{ Self::SIZE_BYTES }>().ok_or(Damaged)?;
         if self.with(blob).bytes() == *seal { Ok(blob) } else { Err(Damaged) }
     }
 
@@ -70,7 +70,7 @@ impl Seal {
         self.0
     }
 
-    fn bytes(self) -> [u8; SIZE] {
+    fn bytes(self) -> [u8; Self::SIZE_BYTES] {
         let [a, b, c, d, ..] = self.0.to_be_bytes();
         [a, b, c, d]
     }

@@ -69,6 +69,58 @@ pub(crate) enum Mark<'a> {
     LinkTo(&'a str),
     /// A frontmatter field has this value.
     Field(&'a str, &'a str),
+    /// It is of this day.
+    Day(DayKind, Day),
+}
+
+/// In what sense a memory is of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DayKind {
+    /// It says so itself, in its frontmatter, its title or its path.
+    Written,
+    /// It says no day, and was created or last changed on this one.
+    Changed,
+    /// It is about an event of this day: the one that says most of those that it says itself.
+    Event,
+}
+
+impl DayKind {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Written => b'd',
+            Self::Changed => b'v',
+            Self::Event => b'e',
+        }
+    }
+}
+
+/// A day, in the order of the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Day([u8; 4]);
+
+impl Day {
+    pub(crate) fn new(year: i16, month: i8, day: i8) -> Self {
+        // With the sign inverted, years before our era come before the others.
+        let [high, low] = (year.cast_unsigned() ^ 0x8000).to_be_bytes();
+        Self([high, low, month.cast_unsigned(), day.cast_unsigned()])
+    }
+
+    /// Returns the year, the month and the day.
+    pub(crate) fn parts(self) -> (i16, i8, i8) {
+        let Self([high, low, month, day]) = self;
+        let year = (u16::from_be_bytes([high, low]) ^ 0x8000).cast_signed();
+        (year, month.cast_signed(), day.cast_signed())
+    }
+
+    /// Reads the day in a term.
+    pub(crate) fn of_term(term: &[u8]) -> Option<Self> {
+        term.last_chunk().copied().map(Self)
+    }
+}
+
+/// Returns the prefix of the terms for days of a kind; the day follows.
+pub(crate) fn day_prefix(kind: DayKind) -> [u8; 2] {
+    [Space::Memories.byte(), kind.byte()]
 }
 
 impl Mark<'_> {
@@ -90,6 +142,7 @@ impl Mark<'_> {
                 term.extend_from_slice(value.as_bytes());
                 return term;
             }
+            Self::Day(kind, Day(day)) => return [&day_prefix(kind)[..], &day].concat(),
         };
         let mut term = vec![space.byte(), kind];
         term.extend_from_slice(text.as_bytes());

@@ -6,7 +6,7 @@
 //!
 //! A memory that is indexed again loses its vectors in the same transaction. So the vectors in the file
 //! are those of the indexed versions, and a store is embedded completely if as many memories have
-//! vectors as it has memories.
+//! vectors, or were rejected by the encoder, as it has memories.
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::{Id as _, MemoryId, StoreId, Timestamp, VersionId};
@@ -18,7 +18,7 @@ use super::error::IndexError;
 use super::note_rows;
 use super::rows::blob;
 use super::seal::Seal;
-use super::store_rows;
+use super::store_rows::{self, StoreRow};
 use super::term::Space;
 
 /// An encoder whose vectors are in the index.
@@ -37,10 +37,20 @@ pub(crate) struct Embeddings {
     pub(crate) stamp: i64,
     /// How many memories have vectors.
     pub(crate) memories: u64,
+    /// How many memories the encoder has rejected.
+    pub(crate) rejected: u64,
+    /// How many vectors these memories have.
     pub(crate) passages: u64,
 }
 
-/// The vectors of a version of a memory.
+impl Embeddings {
+    /// Returns the number that counts a memory with this many passages.
+    fn counted(&mut self, passages: u64) -> &mut u64 {
+        if passages > 0 { &mut self.memories } else { &mut self.rejected }
+    }
+}
+
+/// The vectors of a version of a memory; without passages if the encoder has rejected its text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MemoryVectors {
     pub(crate) memory: MemoryId,
@@ -50,7 +60,7 @@ pub(crate) struct MemoryVectors {
     pub(crate) passages: Vec<PassageVector>,
 }
 
-/// The vector of a passage.
+/// The vector of a passage, or of a whole memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PassageVector {
     pub(crate) lines: Lines,
@@ -62,6 +72,11 @@ pub(crate) struct PassageVector {
 pub(crate) struct Lines {
     pub(crate) first: u32,
     pub(crate) last: u32,
+}
+
+impl Lines {
+    /// Those of a whole memory that has several passages. Its vector comes after theirs.
+    pub(crate) const WHOLE: Self = Self { first: 0, last: 0 };
 }
 
 /// The vectors of a memory as they are stored.
@@ -88,6 +103,11 @@ pub(crate) struct StoredPassages<'r> {
 }
 
 impl<'r> StoredPassages<'r> {
+    /// Returns how many passages are left.
+    pub(crate) fn len(&self) -> usize {
+        self.left
+    }
+
     /// Returns the next passage.
     pub(crate) fn next(&mut self) -> Result<Option<StoredPassage<'r>>, Damaged> {
         let Some(left) = self.left.checked_sub(1) else {
@@ -102,6 +122,9 @@ impl<'r> StoredPassages<'r> {
         Ok(Some(StoredPassage { lines, scale, values: self.input.take(self.dimensions)? }))
     }
 }
+
+/// The size of a sealed row without passages: a version, a moment, their number, and the seal.
+const WITHOUT_PASSAGES_SIZE_BYTES: usize = 16 + 8 + 1 + Seal::SIZE_BYTES;
 
 fn integer(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
@@ -156,9 +179,10 @@ pub(crate) fn remove_outdated(connection: &Connection, limit: usize) -> Result<b
 }
 
 fn embeddings_seal(store: i64, row: &Embeddings) -> i64 {
-    let numbers = [row.encoder, row.stamp, integer(row.memories), integer(row.passages)];
-    let seal = Seal::new("embeddings").with_number(store);
-    numbers.into_iter().fold(seal, Seal::with_number).number()
+    let Embeddings { encoder, stamp, memories, rejected, passages } = *row;
+    let seal = Seal::new("embeddings").with_number(store).with_number(encoder).with_number(stamp);
+    let counts = [memories, rejected, passages].map(integer);
+    counts.into_iter().fold(seal, Seal::with_number).number()
 }
 
 /// Returns what a store has of vectors; `None` if it has none.
@@ -166,7 +190,8 @@ pub(crate) fn embeddings(
     connection: &Connection,
     store: i64,
 ) -> Result<Option<Embeddings>, IndexError> {
-    let sql = "SELECT encoder, stamp, memories, passages, seal FROM embeddings WHERE store = ?1";
+    let sql = "SELECT encoder, stamp, memories, rejected, passages, seal FROM embeddings
+        WHERE store = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([store])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -177,27 +202,30 @@ pub(crate) fn embeddings(
         encoder: row.get(0)?,
         stamp: row.get(1)?,
         memories: count(2)?,
-        passages: count(3)?,
+        rejected: count(3)?,
+        passages: count(4)?,
     };
-    let is_sealed = row.get::<_, i64>(4)? == embeddings_seal(store, &found);
+    let is_sealed = row.get::<_, i64>(5)? == embeddings_seal(store, &found);
     if is_sealed { Ok(Some(found)) } else { Err(IndexError::Damaged) }
 }
 
 fn put_embeddings(connection: &Connection, store: i64, row: &Embeddings) -> Result<(), IndexError> {
     let sql = "INSERT OR REPLACE INTO embeddings
-        (store, encoder, stamp, memories, passages, seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        (store, encoder, stamp, memories, rejected, passages, seal)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     connection.prepare_cached(sql)?.execute(params![
         store,
         row.encoder,
         row.stamp,
         integer(row.memories),
+        integer(row.rejected),
         integer(row.passages),
         embeddings_seal(store, row),
     ])?;
     Ok(())
 }
 
-/// Returns the stores of which some memories have no vectors of an encoder.
+/// Returns the stores of which an encoder has neither encoded nor rejected some memories.
 pub(crate) fn incomplete_stores(
     connection: &Connection,
     encoder: &EncoderRow,
@@ -208,39 +236,52 @@ pub(crate) fn incomplete_stores(
             continue;
         };
         let known = embeddings(connection, row.num)?.filter(|it| it.encoder == encoder.num);
-        let (made, all) = (known.map_or(0, |it| it.memories), row.totals.count(Space::Memories));
-        if made < all {
+        let done = known.map_or(0, |it| it.memories.saturating_add(it.rejected));
+        if done < row.totals.count(Space::Memories) {
             incomplete.push(id);
         }
     }
     Ok(incomplete)
 }
 
-/// Returns at most `limit` memories of a store after the given one that have no vectors of an encoder,
-/// in order, with their cards.
+/// Returns at most `limit` memories of a store before the given one that an encoder has neither encoded nor
+/// rejected, with their cards; the newest first.
+///
+/// One new memory among many is found at once that way, and the search for more of them ends when all that
+/// are missing are found.
 pub(crate) fn notes_without_vectors(
     connection: &Connection,
-    (store, encoder): (i64, &EncoderRow),
-    after: Option<MemoryId>,
+    (store, encoder): (&StoreRow, &EncoderRow),
+    before: Option<MemoryId>,
     limit: usize,
 ) -> Result<Vec<(MemoryId, Vec<u8>)>, IndexError> {
-    let mut notes = Vec::new();
-    let sql = "SELECT 1 FROM vectors WHERE store = ?1 AND memory = ?2 AND encoder = ?3";
+    let known = embeddings(connection, store.num)?.filter(|it| it.encoder == encoder.num);
+    let done = known.map_or(0, |it| it.memories.saturating_add(it.rejected));
+    let missing = store.totals.count(Space::Memories).saturating_sub(done);
+    let limit = usize::try_from(missing).unwrap_or(usize::MAX).min(limit);
+    let sql = "SELECT memory, totals, card FROM notes AS note
+        WHERE store = ?1 AND memory < ?2 AND NOT EXISTS (SELECT 1 FROM vectors
+            WHERE store = ?1 AND memory = note.memory AND encoder = ?3)
+        ORDER BY memory DESC LIMIT ?4";
     let mut statement = connection.prepare_cached(sql)?;
-    note_rows::each_note_after(connection, store, after, |memory, card| {
-        if !statement.exists(params![store, blob(memory.bits()), encoder.num])? {
-            notes.push((memory, card.to_vec()));
-        }
-        Ok(notes.len() < limit)
-    })?;
+    // No id has as many bytes.
+    let before = before.map_or(vec![u8::MAX; 17], |memory| blob(memory.bits()).to_vec());
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![store.num, before, encoder.num, limit])?;
+    let mut notes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (memory, card) = note_rows::of_row(store.num, row)?;
+        notes.push((memory, card.to_vec()));
+    }
     Ok(notes)
 }
 
 /// The outcome of adding vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PutVectors {
-    /// This many memories have vectors now; others have changed since they were read.
-    Put(usize),
+    /// This many memories have vectors now, and this many were rejected; others have changed since they
+    /// were read.
+    Put { embedded: usize, rejected: usize },
     /// The store is gone, or something was redacted from it since the memories were read.
     Outdated,
     /// Another encoder is in use.
@@ -263,15 +304,15 @@ pub(crate) fn put_vectors(
     if row.is_removed() || read_at < row.purged {
         return Ok(PutVectors::Outdated);
     }
-    let mut count = 0;
+    let (mut embedded, mut rejected) = (0, 0);
     for vectors in made {
         let note = note_rows::note(connection, row.num, vectors.memory)?;
         if note.is_some_and(|note| is_current(vectors, &note.card)) {
             put_row(connection, row.num, encoder, vectors)?;
-            count += 1;
+            *(if vectors.passages.is_empty() { &mut rejected } else { &mut embedded }) += 1;
         }
     }
-    Ok(PutVectors::Put(count))
+    Ok(PutVectors::Put { embedded, rejected })
 }
 
 fn row_seal(store: i64, stamp: i64, memory: &[u8; 16], encoder: i64) -> Seal {
@@ -289,13 +330,11 @@ fn put_row(
     let before = embeddings(connection, store)?;
     let stamp = before.map_or(0, |it| it.stamp) + 1;
     let known = before.filter(|it| it.encoder == encoder.num);
-    let count = u64::try_from(vectors.passages.len()).unwrap_or(u64::MAX);
-    let now = Embeddings {
-        encoder: encoder.num,
-        stamp,
-        memories: known.map_or(0, |it| it.memories) + 1,
-        passages: known.map_or(0, |it| it.passages) + count,
-    };
+    let none = Embeddings { encoder: encoder.num, stamp, memories: 0, rejected: 0, passages: 0 };
+    let mut now = Embeddings { stamp, ..known.unwrap_or(none) };
+    let passages = u64::try_from(vectors.passages.len()).unwrap_or(u64::MAX);
+    now.passages += passages;
+    *now.counted(passages) += 1;
     put_embeddings(connection, store, &now)?;
     let memory = blob(vectors.memory.bits());
     let sealed = row_seal(store, stamp, &memory, encoder.num).append_to(&to_bytes(vectors));
@@ -384,12 +423,37 @@ pub(crate) fn remove_vectors(
         if encoder == left.encoder {
             let (memory, bytes) = unsealed(store, encoder, row)?;
             let count = from_bytes(bytes, memory, 0)?.passages.left;
-            left.memories = left.memories.checked_sub(1).ok_or(IndexError::Damaged)?;
             let count = u64::try_from(count).unwrap_or(u64::MAX);
+            let counted = left.counted(count);
+            *counted = counted.checked_sub(1).ok_or(IndexError::Damaged)?;
             left.passages = left.passages.checked_sub(count).ok_or(IndexError::Damaged)?;
         }
     }
     if left == before { Ok(()) } else { put_embeddings(connection, store, &left) }
+}
+
+/// Forgets which memories an encoder has rejected.
+pub(crate) fn forget_rejected(
+    connection: &Connection,
+    store: i64,
+    encoder: &EncoderRow,
+) -> Result<(), IndexError> {
+    let known = embeddings(connection, store)?;
+    let Some(known) = known.filter(|it| it.encoder == encoder.num && it.rejected > 0) else {
+        return Ok(());
+    };
+    let sql = "SELECT stamp, memory, encoder, data FROM vectors
+        WHERE store = ?1 AND encoder = ?2 AND length(data) = ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![store, encoder.num, WITHOUT_PASSAGES_SIZE_BYTES])?;
+    let mut rejected = Vec::new();
+    while let Some(row) = rows.next()? {
+        rejected.push(unsealed(store, encoder.num, row)?.0);
+    }
+    if u64::try_from(rejected.len()).ok() != Some(known.rejected) {
+        return Err(IndexError::Damaged);
+    }
+    remove_vectors(connection, store, rejected.into_iter())
 }
 
 /// Removes at most `limit` rows of a store; returns whether any were removed.

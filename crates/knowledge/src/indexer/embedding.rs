@@ -15,26 +15,22 @@ use std::sync::TryLockError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use quipu_core::backend::Sequence;
-use quipu_core::model::{Memory, MemoryId, StoreId};
+use quipu_core::model::{MemoryId, StoreId};
 use quipu_core::{Error, ErrorKind};
 
 use super::building::{Lock, share, try_lock};
+use super::encoding::Unembedded;
 use super::{Attempt, CaughtUp, Indexer, Progress as Report, read_memories};
 use crate::card::Card;
 use crate::index::{
-    EncoderRow, IndexError, MemoryVectors, PassageVector, PutVectors, Space, add_encoder,
-    embeddings, encoder, incomplete_stores, notes_without_vectors, put_vectors, remove_outdated,
+    EncoderRow, IndexError, MemoryVectors, PutVectors, Space, add_encoder, embeddings, encoder,
+    forget_rejected, incomplete_stores, notes_without_vectors, put_vectors, remove_outdated,
     store_row,
 };
-use crate::vectors::{Meaning, Passage, passages};
+use crate::vectors::Meaning;
 
 /// How many memories are read at once.
 const MEMORIES_MAX: usize = 32;
-
-/// How many passages are encoded in one call. More would be hardly faster, and an encoder holds what it
-/// computes of all of them in memory.
-const PASSAGES_MAX: usize = 32;
 
 /// How many rows of an old encoder are removed in one transaction.
 const OUTDATED_MAX: usize = 256;
@@ -52,10 +48,10 @@ const FAILURES_MAX: usize = 3;
 /// What a step of embedding has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EmbedStep {
-    /// Every memory in the index has vectors.
+    /// Every memory in the index has vectors, or the encoder has rejected its text.
     Complete,
-    /// So many memories have got vectors, and there may be more to do.
-    Embedded(usize),
+    /// Something was done, and there may be more to do.
+    Embedded(Embedded),
     /// Nothing could be done now: another process is embedding, the index cannot be written, or the memories
     /// are just being changed.
     Busy,
@@ -65,11 +61,28 @@ pub enum EmbedStep {
     Failed(String),
 }
 
+/// What became of some memories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Embedded {
+    /// How many were embedded.
+    pub embedded: usize,
+    /// How many the encoder has rejected. They are tried again when they have changed.
+    pub rejected: usize,
+}
+
+impl Embedded {
+    fn is_nothing(self) -> bool {
+        self == Self::default()
+    }
+}
+
 /// What a call of `embed` has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmbedReport {
-    /// How many memories have got vectors.
+    /// How many memories were embedded.
     pub embedded: usize,
+    /// How many memories the encoder has rejected. They are found by their words alone.
+    pub rejected: usize,
     /// How many memories there are.
     pub memories: u64,
 }
@@ -79,8 +92,8 @@ pub struct EmbedReport {
 pub(super) struct Progress {
     /// Whether this process has had its encoder in use.
     has_claimed: bool,
-    /// The memory that was tried last. A memory on which the encoder fails must not keep those after it
-    /// from getting vectors.
+    /// The memory that was tried last. A memory on which the encoder fails must not keep those that are tried
+    /// after it from getting vectors.
     last: Option<(StoreId, MemoryId)>,
     /// How many memories are tried one by one, after a failure, to find the one that it was for.
     singly: usize,
@@ -137,6 +150,7 @@ impl Indexer {
         for store in self.all_stores()? {
             self.catch_up(store, &attempt)?;
         }
+        self.forget_rejected(meaning)?;
         let (mut failures, mut idle_since) = (0, Instant::now());
         let mut report = EmbedReport::default();
         loop {
@@ -149,8 +163,9 @@ impl Indexer {
                     self.checkpoint()?;
                     return Ok(report);
                 }
-                EmbedStep::Embedded(embedded) => {
+                EmbedStep::Embedded(Embedded { embedded, rejected }) => {
                     report.embedded += embedded;
+                    report.rejected += rejected;
                     (failures, idle_since) = (0, Instant::now());
                 }
                 EmbedStep::Busy if idle_since.elapsed() < PATIENCE => thread::sleep(PAUSE),
@@ -172,6 +187,29 @@ impl Indexer {
                     return Err(Error::new(ErrorKind::StorageUnavailable, message).with_hint(hint));
                 }
             }
+        }
+    }
+
+    /// Forgets which memories the encoder has rejected: it may have been set up to take more since.
+    fn forget_rejected(&self, meaning: &Meaning) -> Result<(), Error> {
+        let stores = self.all_stores()?;
+        let forgotten = self.file.write(|connection| {
+            let Some(encoder) = encoder(connection)? else { return Ok(()) };
+            if encoder.identity == meaning.identity() {
+                for store in &stores {
+                    let Some(row) = store_row(connection, *store)? else { continue };
+                    forget_rejected(connection, row.num, &encoder)?;
+                }
+            }
+            Ok(())
+        });
+        match forgotten {
+            // The file was replaced, or cannot be written for now.
+            Ok(())
+            | Err(IndexError::Damaged | IndexError::NotWritable(_) | IndexError::Outdated) => {
+                Ok(())
+            }
+            Err(error @ IndexError::Failed(_)) => Err(error.into_error()),
         }
     }
 
@@ -225,26 +263,32 @@ impl Indexer {
         } else {
             progress.last = None;
         }
-        let mut embedded = 0;
+        let mut done = Embedded::default();
         for store in stores {
-            // One pass over each store: memories that cannot get vectors now are tried in the next step.
+            // One pass over each store: memories that cannot be embedded now are tried in the next step.
             while let Some(batch) = self.batch_without_vectors(store, &encoder, progress)? {
-                embedded += self.embed_batch(meaning, &encoder, &batch, progress)?;
+                match self.embed_batch(meaning, &encoder, (&batch, &mut done), progress) {
+                    // What was done comes first; the next step fails again, or goes on.
+                    Err(End::Failed(_)) if !done.is_nothing() => {
+                        return Ok(EmbedStep::Embedded(done));
+                    }
+                    ended => ended?,
+                }
                 if Instant::now() >= deadline {
-                    return Ok(EmbedStep::Embedded(embedded));
+                    return Ok(EmbedStep::Embedded(done));
                 }
             }
             progress.last = None;
         }
         while self.file.write(|connection| remove_outdated(connection, OUTDATED_MAX))? {
             if Instant::now() >= deadline {
-                return Ok(EmbedStep::Embedded(embedded));
+                return Ok(EmbedStep::Embedded(done));
             }
         }
-        Ok(match embedded {
-            0 if is_complete => EmbedStep::Complete,
-            0 => EmbedStep::Busy,
-            embedded => EmbedStep::Embedded(embedded),
+        Ok(match done {
+            done if !done.is_nothing() => EmbedStep::Embedded(done),
+            _ if is_complete => EmbedStep::Complete,
+            _ => EmbedStep::Busy,
         })
     }
 
@@ -271,19 +315,18 @@ impl Indexer {
         Ok(row)
     }
 
-    /// Returns the next memories of a store without vectors; `None` after the last.
+    /// Returns the next memories of a store without vectors, the newest first; `None` after the last.
     fn batch_without_vectors(
         &self,
         store: StoreId,
         encoder: &EncoderRow,
         progress: &Progress,
     ) -> Result<Option<Unembedded>, IndexError> {
-        let after = progress.last.filter(|(of, _)| *of == store).map(|(_, memory)| memory);
+        let before = progress.last.filter(|(of, _)| *of == store).map(|(_, memory)| memory);
         let limit = if progress.singly > 0 { 1 } else { MEMORIES_MAX };
         let notes = self.file.read(|snapshot| {
             let Some(row) = store_row(snapshot.connection, store)? else { return Ok(Vec::new()) };
-            let of = (row.num, encoder);
-            notes_without_vectors(snapshot.connection, of, after, limit)
+            notes_without_vectors(snapshot.connection, (&row, encoder), before, limit)
         })?;
         if notes.is_empty() {
             return Ok(None);
@@ -299,25 +342,24 @@ impl Indexer {
         Ok(Some(Unembedded { store, cards, memories, read_at }))
     }
 
-    /// Makes and stores the vectors of some memories; returns how many have got some.
+    /// Encodes some memories and stores their vectors.
     fn embed_batch(
         &self,
         meaning: &Meaning,
         encoder: &EncoderRow,
-        batch: &Unembedded,
+        (batch, done): (&Unembedded, &mut Embedded),
         progress: &mut Progress,
-    ) -> Result<usize, End> {
+    ) -> Result<(), End> {
         let last = batch.cards.last().map(|card| (batch.store, card.memory));
-        let mut embedded = 0;
-        for group in batch.groups() {
-            let made = match encoded(meaning, &group) {
+        for group in batch.groups(meaning) {
+            let made = match group.encoded(meaning) {
                 Ok(made) => made,
-                Err(reason) => {
+                Err(error) => {
                     if batch.cards.len() == 1 {
                         progress.last = last;
                     }
                     progress.singly = MEMORIES_MAX;
-                    return Err(End::Failed(reason));
+                    return Err(End::Failed(error.to_string()));
                 }
             };
             let is_current = |made: &MemoryVectors, card: &[u8]| {
@@ -328,7 +370,10 @@ impl Indexer {
                 put_vectors(connection, batch.store, (encoder, batch.read_at), &made, is_current)
             })?;
             match put {
-                PutVectors::Put(count) => embedded += count,
+                PutVectors::Put { embedded, rejected } => {
+                    done.embedded += embedded;
+                    done.rejected += rejected;
+                }
                 // What was read before a redaction may hold what was redacted.
                 PutVectors::Outdated => break,
                 PutVectors::Superseded => return Err(End::Superseded),
@@ -336,67 +381,8 @@ impl Indexer {
         }
         progress.last = last;
         progress.singly = progress.singly.saturating_sub(batch.cards.len());
-        Ok(embedded)
+        Ok(())
     }
-}
-
-/// Memories without vectors.
-struct Unembedded {
-    store: StoreId,
-    cards: Vec<Card>,
-    /// The memories that still exist, in the order of the cards.
-    memories: Vec<Memory>,
-    read_at: Sequence,
-}
-
-/// A memory and its passages.
-type Parts<'b> = (&'b Memory, Vec<Passage>);
-
-impl Unembedded {
-    /// Returns the memories that are as they were indexed with their passages, in groups for one call of
-    /// the encoder each.
-    fn groups(&self) -> Vec<Vec<Parts<'_>>> {
-        let mut groups: Vec<Vec<Parts<'_>>> = Vec::new();
-        let mut count = PASSAGES_MAX;
-        for memory in &self.memories {
-            let card = self.cards.iter().find(|card| card.memory == memory.id);
-            // One that has changed is indexed again first.
-            let Some(card) = card.filter(|card| card.version == memory.version) else { continue };
-            let text = memory.content.as_ref().map_or("", |content| content.as_str());
-            let passages = passages(&card.title, text);
-            if count >= PASSAGES_MAX {
-                groups.push(Vec::new());
-                count = 0;
-            }
-            count += passages.len();
-            if let Some(group) = groups.last_mut() {
-                group.push((memory, passages));
-            }
-        }
-        groups
-    }
-}
-
-fn encoded(meaning: &Meaning, group: &[Parts<'_>]) -> Result<Vec<MemoryVectors>, String> {
-    let texts =
-        group.iter().flat_map(|(_, passages)| passages).map(|passage| passage.text.as_str());
-    let texts: Vec<_> = texts.collect();
-    let mut vectors = Vec::with_capacity(texts.len());
-    for texts in texts.chunks(PASSAGES_MAX) {
-        vectors.extend(meaning.embed(texts)?);
-    }
-    let mut vectors = vectors.into_iter();
-    let of_memory = |(memory, passages): &Parts<'_>| MemoryVectors {
-        memory: memory.id,
-        version: memory.version,
-        updated_at: memory.updated_at,
-        passages: passages
-            .iter()
-            .zip(&mut vectors)
-            .map(|(passage, vector)| PassageVector { lines: passage.lines, vector })
-            .collect(),
-    };
-    Ok(group.iter().map(of_memory).collect())
 }
 
 fn count(number: u64) -> usize {

@@ -1,12 +1,17 @@
 //! Dates: the memories of the days that a query asks about.
 
-use quipu_notes::{DateSpan, day_of, written_date};
+use std::collections::BTreeSet;
 
-use super::clause::Evaluator;
-use crate::index::{Bits, IndexError, Mark, Postings, SegmentView, Space, field_prefix};
+use quipu_notes::tokenizer::Language;
+use quipu_notes::{Date, DateSpan, EventReference, Phrase};
 
-/// The fields of the frontmatter that say when something was.
-const FIELDS: [&str; 6] = ["date", "day", "created", "created_at", "published", "due"];
+use super::clause::{Clause, Evaluator};
+use super::occurrences::Phrases;
+use super::rank::Ranking;
+use super::scoring::Scoring;
+use crate::index::{
+    Bits, Day, DayKind, Fields, IndexError, Postings, SegmentView, Space, StoreView, day_prefix,
+};
 
 /// The memories of a span of days.
 pub(super) struct Dated {
@@ -27,44 +32,76 @@ impl Dated {
 }
 
 /// Returns the memories of a segment that are of a span of days.
-///
-/// The day of a memory is what its frontmatter, its title or its path says. Only without any of these
-/// is it the day of its last change: notes that were imported last week are of other days.
 fn inside(span: &DateSpan, segment: &SegmentView<'_>) -> Result<Bits, IndexError> {
-    let count = segment.count(Space::Memories);
-    let (mut inside, mut dated) = (Bits::none(count), Bits::none(count));
-    let title = Mark::Title("").term(Space::Memories);
-    for prefix in FIELDS.map(field_prefix).iter().chain([&title]) {
-        segment.each_with_prefix(prefix, |term, postings| {
-            let value = str::from_utf8(term.get(prefix.len()..).unwrap_or_default());
-            let Some(day) = written_date(value.ok().ok_or(IndexError::Damaged)?) else {
-                return Ok(());
-            };
-            for posting in Postings::new(postings) {
-                let doc = posting?.doc;
-                dated.insert(doc)?;
-                if span.contains(day) {
-                    inside.insert(doc)?;
+    let mut inside = Bits::none(segment.count(Space::Memories));
+    let [first, last] = [span.first, span.last].map(|it| Day::new(it.year(), it.month(), it.day()));
+    for kind in [DayKind::Written, DayKind::Changed] {
+        segment.each_with_prefix(&day_prefix(kind), |term, postings| {
+            let day = Day::of_term(term).ok_or(IndexError::Damaged)?;
+            if first <= day && day <= last {
+                for posting in Postings::new(postings) {
+                    inside.insert(posting?.doc)?;
                 }
             }
             Ok(())
         })?;
     }
-    let mut in_paths = Vec::new();
-    segment.each_path(|doc, path| in_paths.extend(written_date(path).map(|day| (doc, day))))?;
-    for (doc, day) in in_paths {
-        dated.insert(doc)?;
-        if span.contains(day) {
-            inside.insert(doc)?;
-        }
-    }
-    let mut undated = segment.live(Space::Memories)?;
-    undated.subtract(&dated);
-    for doc in undated.iter() {
-        let changed = segment.updated_at(doc)?.as_micros();
-        if day_of(changed).is_some_and(|day| span.contains(day)) {
-            inside.insert(doc)?;
-        }
-    }
     Ok(inside)
+}
+
+/// Returns the days from an event that a text refers to, such as `since the launch`; `None` if the searched
+/// stores do not say when it was.
+///
+/// They do if the titles of one memory, or of several of the same day, have all words of its name. With
+/// memories of other days it is not clear which is the event, and a wrong day would lower the right answer.
+pub(super) fn days_from_event(
+    text: &str,
+    views: &[&StoreView<'_>],
+    (languages, scoring): (&[Language], Scoring),
+) -> Result<Option<DateSpan>, IndexError> {
+    let mut phrases = Phrases::new(Space::Memories, scoring);
+    let mut word = |word: &String| {
+        let spellings = Phrase::spellings(word, languages).into_iter();
+        let spellings = spellings.map(|it| Clause::Words(phrases.add(it, Fields::TITLE)));
+        Clause::Any(spellings.collect())
+    };
+    let mut named = |reference: EventReference| {
+        let name = Clause::All(reference.words.iter().map(&mut word).collect());
+        (reference, name)
+    };
+    let references: Vec<_> = EventReference::all(text).into_iter().map(&mut named).collect();
+    if references.is_empty() {
+        return Ok(None);
+    }
+    let ranking = Ranking::new(views, &phrases)?;
+    for (reference, name) in references {
+        let mut days = BTreeSet::new();
+        for (_, segment) in &ranking.segments {
+            let named = segment.select(&name)?;
+            if !named.is_empty() {
+                days.extend(event_days(segment.segment(), &named)?);
+            }
+        }
+        if let [day] = days.into_iter().collect::<Vec<_>>()[..] {
+            let (year, month, day) = day.parts();
+            let day = Date::new(year, month, day).ok().ok_or(IndexError::Damaged)?;
+            return Ok(Some(reference.span(day)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the days of the events that some memories are about.
+fn event_days(segment: &SegmentView<'_>, memories: &Bits) -> Result<Vec<Day>, IndexError> {
+    let mut days = Vec::new();
+    segment.each_with_prefix(&day_prefix(DayKind::Event), |term, postings| {
+        for posting in Postings::new(postings) {
+            if memories.contains(posting?.doc) {
+                days.push(Day::of_term(term).ok_or(IndexError::Damaged)?);
+                return Ok(());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(days)
 }

@@ -7,10 +7,11 @@ use quipu_notes::Phrase;
 use super::clause::Evaluator;
 use super::context::Bonuses;
 use super::freshness::FreshnessState;
+use super::occurrences::Weight;
 use super::plan::Word;
 use super::rank::{Hit, Ranking, WordStats};
 use super::scoring::Scoring;
-use crate::index::{Doc, IndexError};
+use crate::index::{Doc, Field, IndexError};
 
 /// Why a hit has its score. The scores of the parts add up to that of the hit.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -178,37 +179,75 @@ impl Explanation {
         self.parts.iter().map(|part| part.score).sum()
     }
 
-    pub(super) fn add(&mut self, reason: ScoreReason, score: f64) {
+    /// Returns the explanation of a score that has one part.
+    pub(super) fn of(reason: ScoreReason, score: f64) -> Self {
+        Self { parts: vec![ScorePart { reason, score }] }
+    }
+
+    fn add(&mut self, reason: ScoreReason, score: f64) {
         self.parts.push(ScorePart { reason, score });
+    }
+
+    /// Adds further parts. What a note loses for being over or stale is one part.
+    pub(super) fn extend(&mut self, parts: &[ScorePart]) {
+        let is_freshness = |part: &ScorePart| matches!(part.reason, ScoreReason::Freshness(_));
+        for part in parts {
+            match self.parts.iter_mut().find(|known| is_freshness(known) && is_freshness(part)) {
+                Some(known) => known.score += part.score,
+                None => self.parts.push(part.clone()),
+            }
+        }
     }
 }
 
 impl Ranking<'_, '_> {
-    /// Returns what the score of a document that was found by these words is made of.
-    pub(crate) fn explain(&self, words: &[Word], hit: &Hit) -> Result<Explanation, IndexError> {
-        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
-        let (_, segment) = self.segments.get(number).ok_or(IndexError::Damaged)?;
-        let mut explanation = Explanation::default();
-        let (mut covered, mut all_idfs) = (0.0, 0.0);
+    /// Returns what the scores of documents that were found by these words are made of.
+    ///
+    /// Each posting list is read once for all of them: of a query of many prefixes, reading it for each would
+    /// take minutes.
+    pub(super) fn explain(
+        &self,
+        words: &[Word],
+        hits: &[&Hit],
+    ) -> Result<Vec<Explanation>, IndexError> {
+        let mut explanations = vec![Explanation::default(); hits.len()];
+        let (mut covered, mut all_idfs) = (vec![0.0; hits.len()], 0.0);
         for word in words {
             let stats = self.stats(&self.occurrences(word)?);
             all_idfs += stats.idf;
-            if self.explain_word((word, stats), (segment, doc), &mut explanation)? {
-                covered += stats.idf;
+            let before: Vec<_> = explanations.iter().map(|it| it.parts.len()).collect();
+            self.explain_word((word, stats), hits, &mut explanations)?;
+            for ((explanation, before), covered) in
+                explanations.iter().zip(before).zip(&mut covered)
+            {
+                if explanation.parts.len() > before {
+                    *covered += stats.idf;
+                }
             }
         }
-        if all_idfs > 0.0 {
-            let share = covered / all_idfs;
-            let bonus = explanation.score() * self.scoring.coverage * share;
-            explanation.add(ScoreReason::Coverage(share), bonus);
+        for ((explanation, hit), covered) in explanations.iter_mut().zip(hits).zip(covered) {
+            if all_idfs > 0.0 {
+                let share = covered / all_idfs;
+                let bonus = explanation.score() * self.scoring.coverage * share;
+                explanation.add(ScoreReason::Coverage(share), bonus);
+            }
+            self.explain_bonuses(hit, explanation)?;
         }
-        if let Some(dated) = &self.dated
+        Ok(explanations)
+    }
+
+    /// Adds what does not depend on single words.
+    fn explain_bonuses(&self, hit: &Hit, explanation: &mut Explanation) -> Result<(), IndexError> {
+        let (number, doc) = hit.document.ok_or(IndexError::Damaged)?;
+        // What was found by its meaning has no words that could be worth more or less.
+        let own = explanation.score();
+        if let Some(dated) = self.dated.as_ref().filter(|_| own > 0.0)
             && dated.inside.get(number).is_some_and(|inside| inside.contains(doc))
         {
-            let bonus = explanation.score() * self.scoring.date;
+            let bonus = own * self.scoring.date;
             explanation.add(ScoreReason::Date(dated.span.written.clone()), bonus);
         }
-        if let Some(state) = self.freshness((number, doc))? {
+        if let Some(state) = self.freshness((number, doc))?.filter(|_| own > 0.0) {
             let lowered = explanation.score() * (state.factor() - 1.0);
             explanation.add(ScoreReason::Freshness(state), lowered);
         }
@@ -222,40 +261,81 @@ impl Ranking<'_, '_> {
         for (reason, score) in bonuses.into_iter().filter(|(_, score)| *score > 0.0) {
             explanation.add(reason, score);
         }
-        Ok(explanation)
+        Ok(())
     }
 
-    /// Adds what a word is worth to a document; returns whether the document has it.
+    /// Adds what a word is worth to the documents that have it.
     fn explain_word(
         &self,
         (word, stats): (&Word, WordStats),
-        (segment, doc): (&Evaluator<'_, '_>, Doc),
-        explanation: &mut Explanation,
-    ) -> Result<bool, IndexError> {
-        let found = segment.occurrences_of_word(word)?;
-        let Ok(at) = found.binary_search_by_key(&doc, |(doc, _)| *doc) else { return Ok(false) };
-        let Some((_, weight)) = found.get(at) else { return Ok(false) };
-        let phrases = segment.phrases();
-        let (mut spellings, mut fields) = (Vec::new(), Vec::<FieldScore>::new());
-        for phrase in word {
-            let frequencies = phrases.frequencies(*phrase, segment.segment(), doc)?;
-            let before = fields.len();
-            for (field, frequency) in frequencies {
-                let weight = self.scoring.weight(field);
-                if weight > 0.0 {
-                    fields.push(FieldScore { field: Scoring::name(field), frequency, weight });
-                }
+        hits: &[&Hit],
+        explanations: &mut [Explanation],
+    ) -> Result<(), IndexError> {
+        let WordStats { document_frequency, idf } = stats;
+        let saturation = self.saturation();
+        for (number, (_, segment)) in self.segments.iter().enumerate() {
+            let found = segment.occurrences_of_word(word)?;
+            let weight = |doc: Doc| {
+                let at = found.binary_search_by_key(&doc, |(doc, _)| *doc).ok()?;
+                found.get(at).map(|(_, weight)| *weight)
+            };
+            let with = hits.iter().zip(explanations.iter_mut()).filter_map(|(hit, explanation)| {
+                let (_, doc) = hit.document.filter(|(of, _)| *of == number)?;
+                Some((doc, weight(doc)?, explanation))
+            });
+            let mut with: Vec<_> = with.collect();
+            if with.is_empty() {
+                continue;
             }
-            if fields.len() > before {
-                spellings.extend(phrases.get(*phrase).map(Phrase::to_string));
+            with.sort_unstable_by_key(|(doc, ..)| *doc);
+            let docs: Vec<_> = with.iter().map(|(doc, ..)| *doc).collect();
+            let lengths = segment.segment().lengths(self.space)?;
+            let spellings = self.spellings(word, segment, &docs)?;
+            for ((doc, weight, explanation), (term, fields)) in with.into_iter().zip(spellings) {
+                let length = lengths.get(doc)?;
+                let word = WordScore { term, document_frequency, idf, fields, length };
+                explanation.add(ScoreReason::Word(word), idf * saturation.of(weight, length));
             }
         }
-        let length = segment.segment().lengths(self.space)?.get(doc)?;
-        let WordStats { document_frequency, idf } = stats;
-        let term = spellings.join(" | ");
-        let score = idf * self.saturation().of(*weight, length);
-        let word = WordScore { term, document_frequency, idf, fields, length };
-        explanation.add(ScoreReason::Word(word), score);
-        Ok(true)
+        Ok(())
+    }
+
+    /// Returns how a word is spelled in each of some documents, which must be sorted, and in which fields.
+    fn spellings(
+        &self,
+        word: &Word,
+        segment: &Evaluator<'_, '_>,
+        docs: &[Doc],
+    ) -> Result<Vec<(String, Vec<FieldScore>)>, IndexError> {
+        let mut spellings = vec![(String::new(), Vec::new()); docs.len()];
+        for phrase in word {
+            let phrases = segment.phrases();
+            let shown = phrases.get(*phrase).map(Phrase::to_string).unwrap_or_default();
+            let frequencies = phrases.frequencies(*phrase, segment.segment(), docs)?;
+            for ((term, all), frequencies) in spellings.iter_mut().zip(frequencies) {
+                let fields = self.fields(&frequencies);
+                if !fields.is_empty() {
+                    if !term.is_empty() {
+                        term.push_str(" | ");
+                    }
+                    term.push_str(&shown);
+                    all.extend(fields);
+                }
+            }
+        }
+        Ok(spellings)
+    }
+
+    /// Returns the fields that count, with their weights.
+    fn fields(&self, frequencies: &[(Field, Weight)]) -> Vec<FieldScore> {
+        let field = |(field, frequency): &(Field, Weight)| {
+            let weight = self.scoring.weight(*field);
+            (weight > 0.0).then(|| FieldScore {
+                field: Scoring::name(*field),
+                frequency: *frequency,
+                weight,
+            })
+        };
+        frequencies.iter().filter_map(field).collect()
     }
 }

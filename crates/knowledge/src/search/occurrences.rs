@@ -6,8 +6,8 @@ use quipu_notes::{Phrase, TermMatch};
 
 use super::scoring::Scoring;
 use crate::index::{
-    Bits, Doc, Field, Fields, IndexError, List, Place, Positions, Posting, Postings, SegmentView,
-    Space, Weights, each_place, word,
+    Bits, Counts, Doc, Field, Fields, IndexError, List, Place, Positions, Posting, Postings,
+    SegmentView, Space, Weights, each_place, word,
 };
 
 /// The frequency of a phrase in a document, weighted by field.
@@ -87,24 +87,37 @@ impl Phrases {
         self.look_up_weighted(prepared, &prepared.weights, (segment, live))
     }
 
-    /// Returns how often a phrase occurs in each field of a document that is searched, where it
-    /// does.
+    /// Returns how often a phrase occurs in each field that is searched, where it does, for each of some
+    /// documents, which must be sorted.
     pub(crate) fn frequencies(
         &self,
         id: PhraseId,
         segment: &SegmentView<'_>,
-        doc: Doc,
-    ) -> Result<Vec<(Field, Weight)>, IndexError> {
-        let Some(prepared) = self.all.get(id.0) else { return Ok(Vec::new()) };
-        let mut only = Bits::none(segment.count(self.space));
-        only.insert(doc)?;
-        let mut frequencies = Vec::new();
-        for field in Field::ALL.into_iter().filter(|field| prepared.fields.contains(*field)) {
-            let weights = Weights::new(|it| if it == field { 1.0 } else { 0.0 });
-            let found = self.look_up_weighted(prepared, &weights, (segment, &only))?;
-            frequencies.extend(found.first().map(|(_, frequency)| (field, *frequency)));
+        docs: &[Doc],
+    ) -> Result<Vec<Vec<(Field, Weight)>>, IndexError> {
+        let mut counts = vec![Counts::default(); docs.len()];
+        let Some(Prepared { phrase, terms, fields, .. }) = self.all.get(id.0) else {
+            return Ok(Vec::new());
+        };
+        match (terms.as_slice(), phrase.last) {
+            ([term], TermMatch::Exact) => {
+                segment.with_postings(term, |list| count_in(list, docs, &mut counts))?;
+            }
+            ([prefix], TermMatch::Prefix) => {
+                segment.each_with_prefix(prefix, |_, list| count_in(list, docs, &mut counts))?;
+            }
+            _ => self.each_place(id, (segment, docs), |number, place| {
+                if let Some(counts) = counts.get_mut(number) {
+                    counts.add(place.field(), 1);
+                }
+            })?,
         }
-        Ok(frequencies)
+        let searched = Field::ALL.into_iter().filter(|field| fields.contains(*field));
+        let found = |counts: &Counts| -> Vec<_> {
+            let found = searched.clone().filter(|field| counts.of(*field) > 0);
+            found.map(|field| (field, frequency(counts.of(field)))).collect()
+        };
+        Ok(counts.iter().map(found).collect())
     }
 
     /// Calls `visit` with each place of a phrase in some documents, and with the number of the document
@@ -162,6 +175,26 @@ impl Phrases {
             }
         }
     }
+}
+
+/// Adds how often a term occurs in each field of some documents, which must be sorted.
+fn count_in(list: &[u8], docs: &[Doc], counts: &mut [Counts]) -> Result<(), IndexError> {
+    let mut wanted = docs.iter().zip(counts).peekable();
+    for posting in Postings::new(list) {
+        let Posting { doc, counts: found } = posting?;
+        while wanted.next_if(|(wanted, _)| **wanted < doc).is_some() {}
+        if wanted.peek().is_none() {
+            break;
+        }
+        if let Some((_, counts)) = wanted.next_if(|(wanted, _)| **wanted == doc) {
+            Field::ALL.into_iter().for_each(|field| counts.add(field, found.of(field)));
+        }
+    }
+    Ok(())
+}
+
+fn frequency(count: u32) -> Weight {
+    Weight::from(u16::try_from(count).unwrap_or(u16::MAX))
 }
 
 fn exact(

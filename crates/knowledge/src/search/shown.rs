@@ -8,7 +8,8 @@ use quipu_notes::{LinkTarget, Note, Passage, Phrase, snippet};
 
 use super::explanation::SimilarScore;
 use super::freshness::Freshness;
-use super::{Found, Match, SearchHit, SearchTarget};
+use super::matching::{FoundBy, Match};
+use super::{Found, SearchHit, SearchTarget};
 use crate::card::LinkRow;
 use crate::lookup::Lookup;
 use crate::names::Cards;
@@ -18,7 +19,7 @@ pub(super) fn hit(
     lookup: &Lookup<'_>,
     phrases: &[&Phrase],
     cards: &mut Cards<'_>,
-    Match { target, hit, explanation, similar, has_words }: Match,
+    Match { target, hit, found_by, explanation, similar, .. }: Match,
     now: Timestamp,
 ) -> Result<Option<SearchHit>, Error> {
     let card = lookup.note(hit.store, hit.memory)?.ok_or_else(|| lookup.damaged())?;
@@ -35,7 +36,8 @@ pub(super) fn hit(
         }
     };
     // A memory that has no word of the query is shown by the passage that was found.
-    let near = similar.filter(|_| !has_words).and_then(|similar| lines(text, &similar));
+    let near =
+        similar.filter(|_| found_by == FoundBy::Meaning).and_then(|similar| lines(text, &similar));
     let shown = near.clone().unwrap_or_else(|| note.body.clone());
     let part = |text: &str| snippet(text, note.language, phrases);
     let (found, snippet) = match target {

@@ -2,137 +2,33 @@
 //!
 //! Each search compares its question with every vector of the store. Reading 100,000 of them from the
 //! file takes longer than a search may, comparing them takes 3 ms. So they are read once, when the first
-//! search needs them, and after that only what is new. There is no approximate index: it would have to
-//! be built, kept and erased, and would save milliseconds.
+//! search needs them, and after that only what is new; [`matrices`](super::matrices) keep them. There is no
+//! approximate index: it would have to be built, kept and erased, and would save milliseconds.
 //!
 //! A vector that was read is used as long as the memory is the same: the segments know when each memory
 //! last changed. So vectors of changed and deleted memories need not be found and removed here.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
-use quipu_core::model::{MemoryId, StoreId, Timestamp};
+use quipu_core::model::{MemoryId, Timestamp};
 use quipu_vectors::quantized::Question;
+use rusqlite::Connection;
 
 use crate::index::{
-    Doc, EncoderRow, IndexError, Lines, SegmentView, StoreView, StoredPassage, StoredVectors,
-    each_vectors_after, embeddings, encoder,
+    Doc, Embeddings, EncoderRow, IndexError, Lines, SegmentView, StoredPassage, StoredVectors,
+    each_vectors_after,
 };
 
-/// The maximum size of all vectors in memory. A store with more is searched by words alone: that is
-/// about 1,200,000 passages of 384 dimensions.
-const SIZE_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// How many rows may be garbage besides an eighth of them.
+const GARBAGE_ROWS_MAX: usize = 1_000;
 
 /// How many segments are remembered with the vectors of their memories.
 const SEGMENTS_MAX: usize = 256;
 
 /// A memory without vectors.
 const NONE: u32 = u32::MAX;
-
-/// The vectors of the stores that were searched last.
-#[derive(Debug, Default)]
-pub(crate) struct Matrices(Mutex<Vec<Held>>);
-
-/// The vectors of a store in memory.
-#[derive(Debug)]
-struct Held {
-    store: StoreId,
-    matrix: Arc<RwLock<Matrix>>,
-    size_bytes: usize,
-}
-
-/// What is available of the vectors of a store.
-pub(crate) enum Available {
-    /// These.
-    Vectors(Arc<RwLock<Matrix>>),
-    /// None were made yet.
-    Nothing,
-    /// They were made by another encoder.
-    OfAnother,
-    /// There are too many to be held in memory.
-    TooMany,
-}
-
-impl Matrices {
-    /// Returns the vectors of a store that were made by the encoder with this identity and length of vectors.
-    pub(crate) fn of(
-        &self,
-        view: &StoreView<'_>,
-        (identity, dimensions): (&str, usize),
-    ) -> Result<Available, IndexError> {
-        let Some((connection, num)) = view.stored() else { return Ok(Available::Nothing) };
-        let Some(row) = encoder(connection)? else { return Ok(Available::Nothing) };
-        // A server may have got another model by the same name.
-        if row.identity != identity || row.dimensions != dimensions {
-            return Ok(Available::OfAnother);
-        }
-        let state = embeddings(connection, num)?.filter(|state| state.encoder == row.num);
-        let Some(state) = state else { return Ok(Available::Nothing) };
-        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let passages = count(state.passages);
-        let size_bytes = passages
-            .saturating_mul(row.dimensions + size_of::<Row>())
-            .saturating_add(count(state.memories).saturating_mul(2 * size_of::<Slot>()));
-        if size_bytes > SIZE_BYTES_MAX {
-            return Ok(Available::TooMany);
-        }
-        let matrix = self.held(view.store, size_bytes);
-        let is_current = |matrix: &Matrix| {
-            let is_same = matrix.encoder == row.num && matrix.store == num;
-            // A search that began later may have read more already.
-            let has_garbage = matrix.rows.len() / 2 > passages + 1_000;
-            (is_same && !has_garbage, is_same && matrix.stamp >= state.stamp)
-        };
-        let (_, has_all) = is_current(&matrix.read().unwrap_or_else(PoisonError::into_inner));
-        if has_all {
-            return Ok(Available::Vectors(matrix));
-        }
-        let mut locked = matrix.write().unwrap_or_else(PoisonError::into_inner);
-        let (is_usable, has_all) = is_current(&locked);
-        if !is_usable {
-            *locked = Matrix { store: num, encoder: row.num, ..Matrix::default() };
-            locked.reserve(passages, &row);
-        }
-        if !has_all || !is_usable {
-            let after = locked.stamp;
-            each_vectors_after(connection, (num, &row), after, |vectors| locked.add(vectors))?;
-            locked.dimensions = row.dimensions;
-            locked.stamp = state.stamp;
-            locked.segments.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        }
-        drop(locked);
-        Ok(Available::Vectors(matrix))
-    }
-
-    /// Forgets the vectors of a store.
-    pub(crate) fn forget(&self, store: StoreId) {
-        self.all().retain(|held| held.store != store);
-    }
-
-    /// Returns the vectors of a store, in whatever state, and makes room for them.
-    fn held(&self, store: StoreId, size_bytes: usize) -> Arc<RwLock<Matrix>> {
-        let mut all = self.all();
-        let known = all.iter().position(|held| held.store == store);
-        let mut held = match known {
-            Some(place) => all.remove(place),
-            None => Held { store, matrix: Arc::default(), size_bytes: 0 },
-        };
-        held.size_bytes = size_bytes;
-        let matrix = Arc::clone(&held.matrix);
-        // The one that was used last is at the end.
-        all.push(held);
-        let size_bytes = |all: &[Held]| all.iter().map(|held| held.size_bytes).sum::<usize>();
-        while size_bytes(&all) > SIZE_BYTES_MAX {
-            all.remove(0);
-        }
-        matrix
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 /// The vectors of a store.
 #[derive(Debug, Default)]
@@ -179,19 +75,106 @@ pub(crate) struct Similarities {
 /// How similar a memory is to a question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Similarity {
-    /// The cosine of its best passage.
+    /// The cosine of its best passage, or of the whole memory if that is higher.
     pub(crate) cosine: f32,
-    /// That passage.
+    /// Its best passage.
     pub(crate) lines: Lines,
 }
 
 impl Matrix {
-    fn reserve(&mut self, passages: usize, encoder: &EncoderRow) {
-        self.rows.reserve_exact(passages);
-        self.values.reserve_exact(passages.saturating_mul(encoder.dimensions));
+    /// Returns about how much memory some vectors take.
+    pub(super) fn estimated_size_bytes(encoder: &EncoderRow, state: &Embeddings) -> usize {
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let rows = count(state.passages).saturating_mul(encoder.dimensions + size_of::<Row>());
+        let slots = count(state.memories).saturating_mul(2 * size_of::<(MemoryId, Slot)>());
+        rows.saturating_add(slots)
+    }
+
+    /// Returns how much memory they take, with what is reserved.
+    pub(super) fn size_bytes(&self) -> usize {
+        let segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rows.capacity() * size_of::<Row>()
+            + self.values.capacity()
+            + self.slots.capacity() * size_of::<(MemoryId, Slot)>()
+            + segments.values().map(|slots| size_of_val(&**slots)).sum::<usize>()
+    }
+
+    /// Returns whether it holds everything that the file has of a store and an encoder. A search that began
+    /// later may have read more already.
+    pub(super) fn is_current(&self, of: (i64, i64), state: &Embeddings) -> bool {
+        (self.store, self.encoder) == of && self.stamp >= state.stamp && !self.is_wasteful(state)
+    }
+
+    /// Reads what the file has and this does not.
+    pub(super) fn update(
+        &mut self,
+        connection: &Connection,
+        (store, encoder): (i64, &EncoderRow),
+        state: &Embeddings,
+    ) -> Result<(), IndexError> {
+        if self.is_wasteful(state) {
+            self.compact();
+        }
+        // What was deleted is only known to be gone by reading all others.
+        if (self.store, self.encoder) != (store, encoder.num) || self.is_wasteful(state) {
+            *self = Self { store, encoder: encoder.num, ..Self::default() };
+            self.dimensions = encoder.dimensions;
+            self.reserve(usize::try_from(state.passages).unwrap_or_default());
+        }
+        if self.stamp < state.stamp {
+            let after = self.stamp;
+            each_vectors_after(connection, (store, encoder), after, |vectors| self.add(vectors))?;
+            self.stamp = state.stamp;
+        }
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
+    }
+
+    fn is_wasteful(&self, state: &Embeddings) -> bool {
+        let passages = usize::try_from(state.passages).unwrap_or(usize::MAX);
+        self.rows.len() > passages.saturating_add(passages / 8).saturating_add(GARBAGE_ROWS_MAX)
+    }
+
+    /// Removes the rows of earlier versions of memories.
+    fn compact(&mut self) {
+        let mut kept = 0;
+        let mut firsts = vec![0; usize::try_from(self.slot_count).unwrap_or_default()];
+        let mut last = NONE;
+        for at in 0..self.rows.len() {
+            let Some(row) = self.rows.get(at).copied().filter(|row| row.slot != NONE) else {
+                continue;
+            };
+            if let Some(first) =
+                usize::try_from(row.slot).ok().and_then(|slot| firsts.get_mut(slot))
+                && row.slot != last
+            {
+                *first = kept;
+                last = row.slot;
+            }
+            self.rows.swap(kept, at);
+            let from = at * self.dimensions;
+            self.values.copy_within(from..from + self.dimensions, kept * self.dimensions);
+            kept += 1;
+        }
+        self.rows.truncate(kept);
+        self.values.truncate(kept * self.dimensions);
+        for slot in self.slots.values_mut() {
+            let first = usize::try_from(slot.number).ok().and_then(|slot| firsts.get(slot));
+            slot.first_row = first.copied().unwrap_or_default();
+        }
+    }
+
+    /// Makes room for exactly this many rows. A vector grows to twice its size otherwise, which is a lot.
+    fn reserve(&mut self, rows: usize) {
+        self.rows.reserve_exact(rows);
+        self.values.reserve_exact(rows.saturating_mul(self.dimensions));
     }
 
     fn add(&mut self, mut vectors: StoredVectors<'_>) -> Result<(), IndexError> {
+        let count = vectors.passages.len();
+        if self.rows.len() + count > self.rows.capacity() {
+            self.reserve(count.max(self.rows.len() / 16));
+        }
         let next = self.slot_count;
         let known = self.slots.get(&vectors.memory);
         let number = known.map_or(next, |slot| slot.number);
@@ -221,7 +204,9 @@ impl Matrix {
             let cosine = question.cosine(row.scale, values);
             let best = usize::try_from(row.slot).ok().and_then(|slot| best.get_mut(slot));
             if let Some(best) = best.filter(|best| best.cosine < cosine) {
-                *best = Similarity { cosine, lines: row.lines };
+                // A whole memory is shown by the best of its passages, which come before it.
+                let lines = if row.lines == Lines::WHOLE { best.lines } else { row.lines };
+                *best = Similarity { cosine, lines };
             }
         }
         Similarities { best }
@@ -255,6 +240,8 @@ impl Similarities {
     /// Returns how similar a document is, given the slots of its segment; `None` if it has no vectors.
     pub(crate) fn of(&self, slots: &[u32], doc: Doc) -> Option<Similarity> {
         let slot = *slots.get(usize::try_from(doc).ok()?)?;
-        self.best.get(usize::try_from(slot).ok()?).copied()
+        let best = self.best.get(usize::try_from(slot).ok()?).copied();
+        // A memory that the encoder has rejected has a slot without rows.
+        best.filter(|best| best.cosine > f32::NEG_INFINITY)
     }
 }

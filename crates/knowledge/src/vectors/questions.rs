@@ -5,7 +5,9 @@
 //! longer is not waited for any more, also not by later searches, and no further call is made until it
 //! returns: otherwise threads would pile up in front of a server that is down.
 //!
-//! The last vectors are kept, so that the pages of one search have the same order, and cost nothing.
+//! The last vectors are kept, so that the pages of one search have the same order, and cost nothing. So are
+//! the last rejections: that an encoder does not take one question says nothing about others, which
+//! may be those of other callers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use quipu_vectors::quantized::Question;
-use quipu_vectors::{Encoder, Purpose};
+use quipu_vectors::{EncodeError, Encoder, Purpose};
 
 use super::encode;
 
@@ -47,9 +49,16 @@ struct State {
     /// When the call began that is under way.
     begun: Option<Instant>,
     /// The last questions, the newest first.
-    known: VecDeque<(String, Arc<Question>)>,
-    /// When the last call failed, and why, unless a later one succeeded.
+    known: VecDeque<Known>,
+    /// When the encoder last failed, and why, unless a later call succeeded.
     failed: Option<(Instant, String)>,
+}
+
+/// A question, and its vector or why it has none.
+#[derive(Debug)]
+struct Known {
+    text: String,
+    vector: Result<Arc<Question>, String>,
 }
 
 impl Questions {
@@ -63,8 +72,8 @@ impl Questions {
         let deadline = Instant::now() + WAIT;
         let mut state = self.shared.state();
         loop {
-            if let Some((_, known)) = state.known.iter().find(|(known, _)| known == text) {
-                return Ok(Arc::clone(known));
+            if let Some(known) = state.known.iter().find(|known| known.text == text) {
+                return known.vector.clone();
             }
             if let Some((at, reason)) = &state.failed
                 && at.elapsed() < PAUSE
@@ -92,13 +101,17 @@ impl Questions {
         let work = move || {
             // Made here: dropped with the closure of a thread that cannot be started, it would wait for
             // the lock that the caller holds.
-            let mut call = Call { shared, answer: None };
+            let mut call = Call { shared, outcome: Outcome::Crashed };
             let made = encode(&*encoder, Purpose::Question, &[&text], Question::new);
-            let one = made.map(|made| made.into_iter().next());
-            call.answer = match one {
-                Ok(Some(question)) => Some(Ok((text, Arc::new(question)))),
-                Ok(None) => None,
-                Err(reason) => Some(Err(reason)),
+            let first = |made: Vec<Question>| {
+                made.into_iter().next().ok_or_else(|| EncodeError::new("it returned nothing"))
+            };
+            call.outcome = match made.and_then(first) {
+                Ok(question) => Outcome::Known(Known { text, vector: Ok(Arc::new(question)) }),
+                Err(error) if error.is_of_text() => {
+                    Outcome::Known(Known { text, vector: Err(error.to_string()) })
+                }
+                Err(error) => Outcome::Failed(error.to_string()),
             };
         };
         match thread::Builder::new().name("question".to_owned()).spawn(work) {
@@ -124,21 +137,29 @@ impl Shared {
 /// A call that is under way. It ends when it is dropped, even if the encoder panics.
 struct Call {
     shared: Arc<Shared>,
-    answer: Option<Result<(String, Arc<Question>), String>>,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    /// The encoder works.
+    Known(Known),
+    /// The encoder does not work, for this reason.
+    Failed(String),
+    Crashed,
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         state.begun = None;
-        match self.answer.take() {
-            Some(Ok(known)) => {
+        match std::mem::replace(&mut self.outcome, Outcome::Crashed) {
+            Outcome::Known(known) => {
                 state.known.push_front(known);
                 state.known.truncate(KNOWN_MAX);
                 state.failed = None;
             }
-            Some(Err(reason)) => state.failed = Some((Instant::now(), reason)),
-            None => state.failed = Some((Instant::now(), "it crashed".to_owned())),
+            Outcome::Failed(reason) => state.failed = Some((Instant::now(), reason)),
+            Outcome::Crashed => state.failed = Some((Instant::now(), "it crashed".to_owned())),
         }
         drop(state);
         self.shared.answered.notify_all();

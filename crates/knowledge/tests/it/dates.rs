@@ -1,5 +1,7 @@
 //! Dates in questions: memories of the days that are asked about come first.
 
+use std::time::Duration;
+
 use quipu_knowledge::{ScoreReason, SearchHit, SearchRequest};
 use quipu_testkit::knowledge::Library;
 
@@ -62,11 +64,73 @@ fn the_day_of_a_memory_is_what_it_says_itself() {
 }
 
 #[test]
-fn a_memory_without_a_date_is_of_the_day_of_its_last_change() {
+fn a_memory_without_a_date_is_of_the_days_of_its_creation_and_its_last_change() {
     let library = shelf();
     assert_eq!(preferred(&library, "tea today"), ["/plain.md"]);
     assert_eq!(preferred(&library, "tea"), [""; 0]);
     assert_eq!(preferred(&library, "tea yesterday"), [""; 0]);
+    library.clock.advance(Duration::from_hours(24));
+    library.put("/plain.md", "tea with Nora and Ada");
+    library.put("/new.md", "tea with Ada");
+    assert_eq!(preferred(&library, "tea today"), ["/new.md", "/plain.md"]);
+    assert_eq!(preferred(&library, "tea yesterday"), ["/plain.md"]);
+}
+
+fn preferred_calls(library: &Library, text: &str) -> Vec<String> {
+    let mut paths = preferred(library, text);
+    paths.retain(|path| path.starts_with("/call/"));
+    paths
+}
+
+#[test]
+fn an_event_was_when_its_note_says() {
+    let library = with(&[
+        ("/release.md", "---\ndate: 2025-06-10\ncreated: 2025-01-01\n---\n# Release 2.4\n\nnotes"),
+        ("/move.md", "# Move to Berlin, 1 March 2025\n\nboxes"),
+        ("/launch.md", "# Launch\n\nwithout a date"),
+        ("/call/2025-06-09.md", "# Call\n\ntea with Nora"),
+        ("/call/2025-06-10.md", "# Call again\n\ntea with Nora"),
+        ("/call/2025-06-11.md", "# Call at last\n\ntea with Nora"),
+    ]);
+    let calls = ["/call/2025-06-09.md", "/call/2025-06-10.md", "/call/2025-06-11.md"];
+    for (text, expected) in [
+        ("tea before the release", &calls[..1]),
+        ("tea until release 2.4", &calls[..2]),
+        ("tea during the releases", &calls[1..2]),
+        ("tea since the release we had", &calls[1..]),
+        ("tea after the Release.", &calls[2..]),
+        ("tea since our move to Berlin", &calls),
+        ("tea before the move to Berlin", &[]),
+        ("tea after the launch", &[]),
+        ("tea after the holidays", &[]),
+        // The last words are no part of its name, and those of two notes name none.
+        ("tea after the call", &[]),
+    ] {
+        assert_eq!(preferred_calls(&library, text), expected, "{text}");
+    }
+    // A date that is written counts more than one that must be looked up.
+    assert_eq!(preferred_calls(&library, "tea on 2025-06-09 before the release"), calls[..1]);
+    library.put("/other.md", "---\ndate: 2025-08-10\n---\n# Release 2.5\n");
+    assert_eq!(preferred_calls(&library, "tea before the release"), [""; 0]);
+    assert_eq!(preferred_calls(&library, "tea before release 2.4"), calls[..1]);
+    library.delete("/release.md");
+    assert_eq!(preferred_calls(&library, "tea before the release"), calls);
+}
+
+#[test]
+fn an_event_is_looked_for_in_the_searched_stores_only() {
+    let library = with(&[("/call/2025-06-09.md", "tea with Nora")]);
+    let other = quipu_testkit::knowledge::new_store(&library.engine, "other");
+    let text = "---\ndate: 2025-06-10\n---\n# Release\n";
+    crate::shelf::put(&library, other, "/release.md", text);
+    assert_eq!(preferred(&library, "tea before the release"), [""; 0]);
+    let request = SearchRequest {
+        explain: true,
+        ..SearchRequest::new(vec![library.store, other], "tea before the release")
+    };
+    let page = library.engine.search(&request).expect("it searches");
+    let parts = page.hits.iter().flat_map(|hit| &hit.explanation.as_ref().expect("one").parts);
+    assert!(parts.into_iter().any(|part| matches!(part.reason, ScoreReason::Date(_))));
 }
 
 #[test]

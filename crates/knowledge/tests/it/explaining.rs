@@ -110,3 +110,38 @@ fn nothing_is_explained_unless_asked_for() {
     let hits = library.engine.search(&request).expect("it searches").hits;
     assert!(hits[0].explanation.is_none());
 }
+
+#[test]
+fn a_hit_has_the_same_explanation_on_every_page() {
+    let notes: Vec<_> = (0..30)
+        .map(|number| {
+            let word = ["tea", "teapot", "green tea", "kettle"][number % 4];
+            let state = if number % 5 == 0 { "status: draft" } else { "tags: brew" };
+            (format!("/{number}.md"), format!("---\n{state}\n---\n{word} {number} brewing"))
+        })
+        .collect();
+    let notes: Vec<_> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let library = crate::vectors::embedded(&notes);
+    for (mode, text) in [
+        (SearchMode::Text, "green tea brews"),
+        (SearchMode::Text, "tea"),
+        (SearchMode::Text, "te* \"green tea\""),
+        (SearchMode::Hybrid, "green tea today"),
+        (SearchMode::Vector, "green tea"),
+        (SearchMode::Permalink, "1*"),
+    ] {
+        let new = SearchRequest::new(vec![library.store], text);
+        let request = SearchRequest { explain: true, mode, ..new };
+        let all = SearchRequest { limit: 100, ..request.clone() };
+        let all = library.engine.search(&all).expect("it searches").hits;
+        assert!(all.len() > 3, "{mode:?} {text}");
+        for (place, hit) in all.iter().enumerate() {
+            let page = SearchRequest { offset: place, limit: 1, ..request.clone() };
+            let page = library.engine.search(&page).expect("it searches").hits;
+            assert_eq!(page[0].note.path, hit.note.path, "{mode:?} {text}");
+            assert_eq!(page[0].explanation, hit.explanation, "{mode:?} {text}");
+            let explained = explanation(hit).score();
+            assert!((explained - hit.score).abs() < 1e-9, "{mode:?} {text}");
+        }
+    }
+}

@@ -1,13 +1,13 @@
 //! Searching by meaning.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use quipu_core::ErrorKind;
 use quipu_core::model::Directory;
 use quipu_knowledge::{
-    Coverage, EmbedStep, Knowledge, RankedBy, ScoreReason, SearchFilter, SearchMode, SearchPage,
-    SearchRequest, SearchTarget,
+    Coverage, EmbedStep, Embedded, Knowledge, RankedBy, ScoreReason, SearchFilter, SearchMode,
+    SearchPage, SearchRequest, SearchTarget, Total,
 };
 use quipu_testkit::encoders::ConceptEncoder;
 use quipu_testkit::knowledge::Library;
@@ -104,7 +104,7 @@ fn a_search_by_vectors_is_scored_by_cosines() {
 
 #[test]
 fn the_passage_that_was_found_is_shown() {
-    let filler = "nothing to see in this line of words at all\n".repeat(40);
+    let filler = "nothing to see in this line of words at all\n".repeat(30);
     let secret = "The physician is a doctor and in the clinic of the physician.\n";
     let text = format!("# Long\n\n{filler}\n## Later\n\n{}", secret.repeat(3));
     let mut notes = NOTES.to_vec();
@@ -120,6 +120,19 @@ fn the_passage_that_was_found_is_shown() {
     assert!((similar.first_line..=similar.last_line).contains(&line), "{similar:?}");
     assert!(similar.last_line - similar.first_line < 30, "{similar:?}");
     assert!(hit.snippet.text.contains("## Later The physician"), "{:?}", hit.snippet);
+}
+
+#[test]
+fn a_long_memory_is_compared_as_a_whole_too_and_shown_by_its_best_passage() {
+    let [cars, doctors] = ["car ", "doctor "].map(|word| word.repeat(150));
+    let text = format!("# Long\n\n## One\n\n{cars}\n\n## Two\n\n{doctors}{doctors}\n");
+    let library = embedded(&[("/long.md", &text), ("/car.md", "car"), ("/tea.md", "tea")]);
+    let page = search(&library, SearchMode::Vector, "car car doctor doctor");
+    let similar = page.hits[0].similar.expect("it was found by meaning");
+    assert_eq!(page.hits[0].note.path.as_str(), "/long.md");
+    // Neither half is nearer than 45 degrees.
+    assert!(similar.cosine > 0.9, "{similar:?}");
+    assert!(similar.first_line > 1, "{similar:?}");
 }
 
 #[test]
@@ -168,19 +181,73 @@ fn filters_hold_for_what_is_found_by_meaning() {
 #[test]
 fn operators_select_exactly_what_they_say() {
     let library = embedded(&NOTES);
-    for query in [
-        "\"the automobile\"",
-        "automobile AND tires",
-        "automobile OR sedan",
-        "auto*",
-        "automobile NOT puppy",
-        "vehicle \"new tires\"",
-    ] {
-        let page = search(&library, SearchMode::Hybrid, query);
-        assert_eq!(paths(&page), ["/car.md"], "{query}");
-        assert_eq!(page.total.count, 1, "{query}");
+    for mode in [SearchMode::Hybrid, SearchMode::Vector] {
+        for query in [
+            "\"the automobile\"",
+            "automobile AND tires",
+            "automobile OR sedan",
+            "auto*",
+            "automobile NOT puppy",
+            "vehicle \"new tires\"",
+        ] {
+            let page = search(&library, mode, query);
+            assert_eq!(paths(&page), ["/car.md"], "{query}");
+            assert_eq!(page.total.count, 1, "{query}");
+        }
+        for query in ["vehicle AND puppy", "\"no such phrase\"", "vehicle*", "NOT automobile"] {
+            let page = search(&library, mode, query);
+            assert!(!paths(&page).contains(&"/car.md"), "{mode:?} {query}");
+        }
     }
-    assert_eq!(paths(&search(&library, SearchMode::Best, "vehicle AND puppy")), Vec::<&str>::new());
+}
+
+#[test]
+fn a_question_about_something_unknown_finds_nothing() {
+    let library = embedded(&NOTES);
+    for question in ["joyful", "joyful and delighted"] {
+        let page = search(&library, SearchMode::Best, question);
+        assert_eq!((paths(&page), page.ranked_by), (vec![], RankedBy::Hybrid), "{question}");
+        assert_eq!(page.total, Total { count: 0, is_lower_bound: false });
+    }
+}
+
+#[test]
+fn the_total_counts_what_has_words_and_what_is_found_by_its_meaning() {
+    let note = |number: usize, text: &str| {
+        (format!("/{number}.md"), text.replace('N', &number.to_string()))
+    };
+    let notes: Vec<_> = (0..600)
+        .map(|number| note(number, "automobile N"))
+        .chain((600..603).map(|number| note(number, "vehicle N")))
+        .chain((603..1800).map(|number| note(number, "tea N")))
+        .collect();
+    let notes: Vec<_> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let library = embedded(&notes);
+    let page = search(&library, SearchMode::Hybrid, "a vehicle");
+    assert_eq!(page.total, Total { count: 603, is_lower_bound: false });
+    let page = search(&library, SearchMode::Hybrid, "tea for the vehicle");
+    assert_eq!(page.total, Total { count: 1800, is_lower_bound: false });
+}
+
+#[test]
+fn notes_that_are_expired_or_stale_follow_by_meaning_too() {
+    let mut notes = NOTES.to_vec();
+    notes.push(("/old.md", "---\nstatus: obsolete\n---\nthe automobile"));
+    notes.push(("/draft.md", "---\nstatus: draft\n---\nthe automobile"));
+    let library = embedded(&notes);
+    for mode in [SearchMode::Vector, SearchMode::Hybrid] {
+        let request = SearchRequest { explain: true, ..request(&library, mode, "vehicle") };
+        let page = library.engine.search(&request).expect("it searches");
+        assert_eq!(paths(&page)[..3], ["/car.md", "/draft.md", "/old.md"], "{mode:?}");
+        assert!(page.hits.is_sorted_by(|left, right| left.score >= right.score), "{mode:?}");
+        for hit in &page.hits {
+            let explanation = hit.explanation.as_ref().expect("it was asked for");
+            assert!((explanation.score() - hit.score).abs() < 1e-9, "{explanation:?}");
+            let mut parts = explanation.parts.iter();
+            let lowered = parts.find(|it| matches!(it.reason, ScoreReason::Freshness(_)));
+            assert_eq!(lowered.is_some_and(|it| it.score < 0.0), hit.freshness.is_some());
+        }
+    }
 }
 
 #[test]
@@ -234,7 +301,8 @@ fn a_search_uses_the_vectors_that_there_are() {
     let page = search(&library, SearchMode::Best, "vehicle");
     assert_eq!(page.coverage, Some(Coverage { embedded: 6, memories: 7 }));
     assert_eq!(paths(&page), ["/car.md"]);
-    assert!(matches!(library.engine.embed_step(LIMIT), Ok(EmbedStep::Embedded(1))));
+    let one = Embedded { embedded: 1, rejected: 0 };
+    assert_eq!(library.engine.embed_step(LIMIT).expect("it steps"), EmbedStep::Embedded(one));
     assert!(matches!(library.engine.embed_step(LIMIT), Ok(EmbedStep::Complete)));
     let page = search(&library, SearchMode::Best, "vehicle");
     assert_eq!(page.coverage, Some(Coverage { embedded: 7, memories: 7 }));
@@ -270,6 +338,27 @@ fn only_what_changed_is_encoded_again() {
 }
 
 #[test]
+fn the_newest_memories_get_their_vectors_first() {
+    let encoder = encoder();
+    let library = with_encoder(&[], &encoder);
+    for number in 0..100 {
+        library.put(&format!("/{number}.md"), &format!("tea {number}"));
+    }
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&texts);
+    encoder.in_the_middle(move |texts| {
+        let numbers =
+            texts.iter().filter_map(|text| text.rsplit(' ').next()?.parse::<usize>().ok());
+        seen.lock().expect("no panic").extend(numbers);
+    });
+    embed(&library.engine);
+    let embedded: Vec<usize> = texts.lock().expect("no panic").clone();
+    let mut batches = embedded.chunks(32).map(|batch| batch.iter().copied().min());
+    assert!(batches.next() >= Some(Some(68)), "{embedded:?}");
+    assert!(batches.is_sorted_by(|left, right| left > right), "{embedded:?}");
+}
+
+#[test]
 fn several_stores_are_searched_together() {
     let library = embedded(&NOTES);
     let other = quipu_testkit::knowledge::new_store(&library.engine, "other");
@@ -283,6 +372,73 @@ fn several_stores_are_searched_together() {
     assert_eq!(page.coverage, Some(Coverage { embedded: 7, memories: 7 }));
     let only = SearchRequest::new(vec![other], "vehicle");
     assert_eq!(paths(&library.engine.search(&only).expect("it searches")), ["/fleet.md"]);
+}
+
+#[test]
+fn a_store_with_too_many_vectors_is_searched_by_words() {
+    let library = embedded(&NOTES);
+    library.engine.limit_vectors(100);
+    let page = search(&library, SearchMode::Best, "automobile vehicle");
+    assert_eq!((paths(&page), page.ranked_by), (vec!["/car.md"], RankedBy::Text));
+    assert!(page.notice.is_some_and(|notice| notice.contains("too many vectors")));
+    assert_eq!(library.engine.vectors_size_bytes(), 0);
+    library.engine.limit_vectors(1024 * 1024);
+    assert_eq!(paths(&search(&library, SearchMode::Best, "vehicle")), ["/car.md"]);
+}
+
+#[test]
+fn vectors_in_memory_stay_within_their_limit() {
+    let library = embedded(&NOTES);
+    search(&library, SearchMode::Best, "vehicle");
+    let one = library.engine.vectors_size_bytes();
+    assert!(one > 6 * quipu_testkit::encoders::DIMENSIONS, "{one}");
+    let mut stores = vec![library.store];
+    for number in 0..5 {
+        let other = quipu_testkit::knowledge::new_store(&library.engine, &format!("other{number}"));
+        for (path, text) in NOTES {
+            shelf::put(&library, other, path, text);
+        }
+        stores.push(other);
+    }
+    embed(&library.engine);
+    let most = 2 * one + one / 2;
+    library.engine.limit_vectors(most);
+    for store in stores.iter().chain(&stores) {
+        let page = library.engine.search(&SearchRequest::new(vec![*store], "vehicle"));
+        assert_eq!(paths(&page.expect("it searches")), ["/car.md"]);
+        assert!(library.engine.vectors_size_bytes() <= most);
+    }
+    let all = library.engine.search(&SearchRequest::new(stores, "vehicle")).expect("it searches");
+    assert_eq!((all.hits.len(), all.coverage.map(|it| it.embedded)), (6, Some(36)));
+    library.engine.forget_idle_vectors();
+    assert!(library.engine.vectors_size_bytes() > 0, "they were just used");
+}
+
+/// Vectors of earlier versions are removed before they are as many as those of present ones.
+#[test]
+fn notes_that_are_edited_do_not_fill_the_memory() {
+    let note = |number: usize, word: &str| (format!("/{number}.md"), format!("{word} {number}"));
+    let notes: Vec<_> = (0..400).map(|number| note(number, "tea")).collect();
+    let notes: Vec<_> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let library = embedded(&notes);
+    search(&library, SearchMode::Best, "vehicle");
+    let before = library.engine.vectors_size_bytes();
+    let words = ["car", "puppy", "salary", "shore", "physician", "home", "glad", "sedan"];
+    for word in words {
+        for number in 0..400 {
+            let (path, text) = note(number, word);
+            library.put(&path, &text);
+        }
+        embed(&library.engine);
+        let page = search(&library, SearchMode::Vector, "vehicle");
+        let is_meant = ["car", "sedan"].contains(&word);
+        let is_found = page.hits.first().is_some_and(|hit| hit.score > 0.9);
+        assert_eq!(is_found, is_meant, "{word}");
+        // A thousand rows of garbage are kept, and nothing else.
+        let garbage = 1_000 * (quipu_testkit::encoders::DIMENSIONS + 16);
+        let size = library.engine.vectors_size_bytes();
+        assert!(size < before + before / 2 + garbage, "{before} {size}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use quipu_core::model::Content;
 use quipu_knowledge::{
-    Coverage, EmbedStep, INDEX_FILE, Knowledge, RankedBy, SearchMode, SearchRequest,
+    Coverage, EmbedStep, Embedded, INDEX_FILE, Knowledge, RankedBy, SearchMode, SearchRequest,
 };
 use quipu_testkit::encoders::{Behavior, ConceptEncoder};
 use quipu_testkit::knowledge::Library;
@@ -66,6 +66,22 @@ fn an_encoder_that_fails_on_questions_leaves_the_search_by_words() {
         // After a failure it is left alone for a while.
         assert_eq!(encoder.counts().0, 1, "{behavior:?}");
     }
+}
+
+#[test]
+fn a_question_that_is_rejected_costs_no_other_question_its_vector() {
+    let encoder = encoder();
+    let library = with_encoder(&NOTES, &encoder);
+    embed(&library.engine);
+    encoder.behave(Behavior::RejectsPoison);
+    for _ in 0..3 {
+        let page = search(&library, SearchMode::Best, "poison for an automobile");
+        assert_eq!((paths(&page), page.ranked_by), (vec!["/car.md"], RankedBy::Text));
+        assert!(page.notice.is_some_and(|notice| notice.contains("rejects this text")));
+        assert_eq!(search(&library, SearchMode::Best, "vehicle").ranked_by, RankedBy::Hybrid);
+    }
+    // Nothing is asked again, neither what was answered nor what was rejected.
+    assert_eq!(encoder.counts().0, 2);
 }
 
 #[test]
@@ -148,6 +164,67 @@ fn one_memory_that_cannot_be_encoded_does_not_hold_up_the_others() {
 }
 
 #[test]
+fn memories_that_the_encoder_rejects_hold_up_no_others_and_are_not_tried_again() {
+    let encoder = encoder();
+    let library = with_encoder(&[], &encoder);
+    for number in 0..40 {
+        library.put(&format!("/{number}.md"), &format!("tea {number}"));
+        library.put(&format!("/{number}-p.md"), "poison");
+    }
+    encoder.behave(Behavior::RejectsPoison);
+    let done = EmbedStep::Embedded(Embedded { embedded: 40, rejected: 40 });
+    assert_eq!(step(&library), done);
+    assert_eq!(step(&library), EmbedStep::Complete);
+    assert_eq!(coverage(&library), Some(Coverage { embedded: 40, memories: 80 }));
+    assert_eq!(library.engine.embedded().expect("it counts"), (40, 80));
+    assert_eq!(library.engine.check().expect("it checks").problems, []);
+
+    // Another process knows it too, and one that has changed is tried again.
+    let other = Knowledge::new(library.engine.engine().clone(), library.directory.path());
+    let other = other.with_encoder(Some(Arc::new(encoder.clone())));
+    assert_eq!(other.embed_step(LIMIT).expect("it steps"), EmbedStep::Complete);
+    library.put("/7-p.md", "tea at last");
+    let one = Embedded { embedded: 1, rejected: 0 };
+    assert_eq!(other.embed_step(LIMIT).expect("it steps"), EmbedStep::Embedded(one));
+    assert_eq!(coverage(&library), Some(Coverage { embedded: 41, memories: 80 }));
+
+    encoder.behave(Behavior::Works);
+    let report = library.engine.embed(&|_| Ok(())).expect("it embeds");
+    assert_eq!((report.embedded, report.rejected, report.memories), (39, 0, 80));
+    assert_eq!(coverage(&library), Some(Coverage { embedded: 80, memories: 80 }));
+    assert_eq!(library.engine.check().expect("it checks").problems, []);
+}
+
+#[test]
+fn a_passage_that_is_rejected_leaves_the_rest_of_its_memory() {
+    let encoder = encoder();
+    let line = "nothing to see in this line of words at all\n".repeat(40);
+    let text = format!("poison\n{line}\n## Later\n\nThe automobile needs new tires.\n");
+    let library = with_encoder(&[("/long.md", &text)], &encoder);
+    encoder.behave(Behavior::RejectsPoison);
+    embed(&library.engine);
+    assert_eq!(coverage(&library), Some(Coverage { embedded: 1, memories: 1 }));
+    assert_eq!(paths(&search(&library, SearchMode::Vector, "vehicle")), ["/long.md"]);
+}
+
+#[test]
+fn what_was_embedded_before_a_failure_is_reported() {
+    let encoder = encoder();
+    let library = with_encoder(&[], &encoder);
+    for number in 0..100 {
+        library.put(&format!("/{number:03}.md"), &format!("tea {number}"));
+    }
+    let (calls, broken) = (AtomicUsize::new(0), encoder.clone());
+    encoder.in_the_middle(move |_| {
+        if calls.fetch_add(1, Ordering::Relaxed) == 1 {
+            broken.behave(Behavior::Fails);
+        }
+    });
+    assert_eq!(step(&library), EmbedStep::Embedded(Embedded { embedded: 64, rejected: 0 }));
+    assert!(has_failed(&step(&library)));
+}
+
+#[test]
 fn a_wrong_length_in_the_third_batch_keeps_the_first_two() {
     let encoder = encoder();
     let library = with_encoder(&[], &encoder);
@@ -160,6 +237,7 @@ fn a_wrong_length_in_the_third_batch_keeps_the_first_two() {
             liar.behave(Behavior::WrongLength);
         }
     });
+    assert!(matches!(step(&library), EmbedStep::Embedded(_)));
     assert!(has_failed(&step(&library)));
     assert_eq!(library.engine.embedded().expect("it counts"), (64, 100));
     encoder.behave(Behavior::Works);

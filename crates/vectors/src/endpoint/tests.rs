@@ -186,8 +186,21 @@ fn a_server_that_refuses_a_text_is_asked_for_the_next_one() {
         let limits = Limits { pause: Duration::from_hours(1), ..Limits::default() };
         let encoder = EndpointEncoder::with_limits(&server.url, "tiny", None, limits).unwrap();
         let error = encoder.encode(Purpose::Memory, &["too long"]).unwrap_err().to_string();
-        assert!(error.contains("does not take this text"), "{error}");
+        assert!(error.contains("rejected this text"), "{error}");
         encoder.encode(Purpose::Question, &["tea"]).unwrap();
+    }
+}
+
+#[test]
+fn a_failure_is_that_of_the_text_if_the_server_takes_another_one() {
+    let lie = || Reply::Json(200, json!({"data": [{"index": 0, "embedding": [null]}]}));
+    for reply in [Reply::Json(500, json!({})), lie()] {
+        let server = Server::start(vec![reply, vectors(&[&[1.0]]), vectors(&[&[1.0]])]);
+        let limits = Limits { pause: Duration::from_hours(1), ..Limits::default() };
+        let encoder = EndpointEncoder::with_limits(&server.url, "tiny", None, limits).unwrap();
+        assert!(encoder.encode(Purpose::Question, &["too long"]).unwrap_err().is_of_text());
+        encoder.encode(Purpose::Question, &["tea"]).unwrap();
+        assert!(server.requests()[1].contains(r#""input":["?"]"#));
     }
 }
 
@@ -260,7 +273,7 @@ fn pauses_grow_until_a_call_succeeds() {
     encoder.failed("x");
     assert_eq!(encoder.state().failure.as_ref().unwrap().pause, Duration::from_secs(8));
 
-    let server = Server::start(vec![Reply::Json(500, json!({})), vectors(&[&[1.0]])]);
+    let server = Server::start(vec![Reply::Json(503, json!({})), vectors(&[&[1.0]])]);
     let encoder = self::encoder(&server.url);
     encoder.encode(Purpose::Question, &["tea"]).unwrap_err();
     encoder.encode(Purpose::Question, &["tea"]).unwrap();

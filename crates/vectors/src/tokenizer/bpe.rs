@@ -50,7 +50,9 @@ impl Bpe {
             || model.continuing_subword_prefix.as_ref().is_some_and(|prefix| !prefix.is_empty())
             || model.end_of_word_suffix.as_ref().is_some_and(|suffix| !suffix.is_empty())
         {
-            return Err(EncodeError("the model's tokenizer has unsupported options".to_owned()));
+            return Err(EncodeError::new(
+                "the model's tokenizer has unsupported options".to_owned(),
+            ));
         }
         let vocabulary: HashMap<String, u32> = model.vocabulary()?;
         let mut merges = HashMap::new();

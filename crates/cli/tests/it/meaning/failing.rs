@@ -94,6 +94,18 @@ fn an_answer_to_a_caller_does_not_say_where_the_server_is() {
 }
 
 #[test]
+fn a_question_that_a_server_rejects_costs_no_other_caller_the_vectors() {
+    for status in [413, 500] {
+        let (quipu, endpoint) = embedded();
+        let server = Server::start(&quipu);
+        endpoint.behave(Behavior::RefusesText("too long for it", status));
+        let rejected = by_rest(&server, "query=too%20long%20for%20it");
+        assert_eq!(rejected["search_type"], "text", "{rejected}");
+        assert_eq!(by_rest(&server, "query=vehicle")["search_type"], "hybrid", "{status}");
+    }
+}
+
+#[test]
 fn a_server_logs_once_that_its_model_fails() {
     let (quipu, endpoint) = (with_notes(), Endpoint::new());
     endpoint.is_used_by(&quipu);
@@ -117,19 +129,49 @@ fn a_server_logs_once_that_its_model_fails() {
 }
 
 #[test]
-fn one_text_that_a_server_refuses_keeps_no_other_from_its_vector() {
-    let (quipu, endpoint) = (with_notes(), Endpoint::new());
+fn texts_that_a_server_rejects_keep_no_others_from_their_vectors() {
+    let (quipu, endpoint) = (Quipu::with_store(), Endpoint::new());
     endpoint.is_used_by(&quipu);
-    quipu.put("/long.md", "a text that is too long for it");
+    for (number, (path, text, _)) in NOTES.into_iter().enumerate() {
+        quipu.put(&format!("/long-{number}.md"), "a text that is too long for it");
+        quipu.put(path, text);
+    }
     endpoint.behave(Behavior::RefusesText("too long for it", 413));
-    let ran = quipu.run(&["model", "embed"]);
-    check_refused(&ran, "does not take this text", "`quipu model check`");
+    let ran = quipu.run(&["--json", "model", "embed"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("note: the model rejected 4 memories"), "{ran:?}");
+    let report: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(report, json!({"embedded": 4, "rejected": 4, "memories": 8}));
     for (path, _, question) in NOTES {
         let found = by_command(&quipu, &[question]);
         assert_eq!(found["results"][0]["path"], path, "{found}");
-        assert_eq!(found["vectors"], json!({"embedded": 4, "memories": 5}));
+        assert_eq!(found["vectors"], json!({"embedded": 4, "memories": 8}));
     }
-    assert_eq!(quipu.json(&["search", "too long"])["results"][0]["path"], "/long.md");
+    let by_words = quipu.json(&["search", "--by", "text", "too long"]);
+    assert_eq!(by_words["total"], 4, "{by_words}");
+    // It is asked again for what it has rejected, as it may have been set up to take more.
+    endpoint.behave(Behavior::Works);
+    let again = quipu.json(&["model", "embed"]);
+    assert_eq!(again, json!({"embedded": 4, "rejected": 0, "memories": 8}));
+}
+
+#[test]
+fn a_server_goes_on_after_texts_that_its_model_rejects() {
+    let (quipu, endpoint) = (with_notes(), Endpoint::new());
+    endpoint.is_used_by(&quipu);
+    for number in 0..20 {
+        quipu.put(&format!("/long-{number}.md"), "a text that is too long for it");
+    }
+    endpoint.behave(Behavior::RefusesText("too long for it", 413));
+    let server = Server::start(&quipu);
+    let wanted = json!({"embedded": 4, "memories": 24});
+    let mut answers = (0..1_000_000).map(|_| by_rest(&server, "query=vehicle"));
+    assert!(answers.any(|answer| answer["vectors"] == wanted));
+    // A back-off after each of them would take longer than any test.
+    quipu.put("/new.md", "A puppy came.");
+    let wanted = json!({"embedded": 5, "memories": 25});
+    let mut answers = (0..1_000_000).map(|_| by_rest(&server, "query=vehicle"));
+    assert!(answers.any(|answer| answer["vectors"] == wanted));
 }
 
 #[test]

@@ -129,6 +129,31 @@ proptest! {
     }
 }
 
+proptest! {
+    /// What explanations show is read in one pass for all documents, and adds up to their weights.
+    #[test]
+    fn the_frequencies_in_the_fields_add_up_to_the_weights(
+        all in prop::collection::vec(words(), 1..12),
+        phrase in any_phrase(),
+        fields in any_fields(),
+        skipped in prop::collection::vec(any::<bool>(), 12),
+    ) {
+        let view = view(&all);
+        let mut phrases = Phrases::new(Space::Memories, Scoring::DEFAULT);
+        let id = phrases.add(phrase, fields);
+        let mut found = phrases.look_up(id, &view, &Bits::all(all.len())).unwrap();
+        found.retain(|(doc, _)| !skipped[usize::try_from(*doc).unwrap()]);
+        let docs: Vec<_> = found.iter().map(|(doc, _)| *doc).collect();
+        let frequencies = phrases.frequencies(id, &view, &docs).unwrap();
+        prop_assert_eq!(frequencies.len(), docs.len());
+        for ((_, weight), frequencies) in found.iter().zip(frequencies) {
+            let weigh = |(field, count): &(Field, Weight)| Scoring::DEFAULT.weight(*field) * count;
+            let sum: Weight = frequencies.iter().map(weigh).sum();
+            prop_assert!((sum - weight).abs() < 1e-3, "{sum} {weight}");
+        }
+    }
+}
+
 fn placed(words: &[(Field, u32, &str)]) -> Words {
     words.iter().map(|(field, at, text)| (*field, *at, (*text).to_owned())).collect()
 }
