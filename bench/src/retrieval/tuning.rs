@@ -89,6 +89,7 @@ const OF_MEANING: &[Parameter] = &[
     parameter!(similar, [0.1, 0.2, 0.35, 0.5, 0.7, 1.0]),
     parameter!(similar_floor, [0.0, 0.5, 1.0, 1.5, 2.0]),
     parameter!(similar_ceiling, [2.5, 3.0, 3.5, 4.0, 5.0, 6.0]),
+    parameter!(similar_surroundings, [0.0, 0.5, 1.0, 1.5]),
 ];
 
 /// What the questions are answered with, and the answers so far.

@@ -45,7 +45,12 @@ pub(super) struct Bonus {
 
 impl Bonuses {
     fn score(&self) -> f64 {
-        self.nearness.score + self.neighbors + self.surroundings.score + self.directory.score
+        self.nearness.score + self.neighbors + self.of_surroundings()
+    }
+
+    /// Returns what is added for what surrounds the hit.
+    pub(super) fn of_surroundings(&self) -> f64 {
+        self.surroundings.score + self.directory.score
     }
 }
 

@@ -50,6 +50,8 @@ pub enum ScoreReason {
     Freshness(FreshnessState),
     /// A passage of the hit is similar to the question.
     Similar(SimilarScore),
+    /// The hit and those around it are similar to the question, this share of the most similar ones.
+    SimilarSurroundings(f64),
     /// The hit has the word only as a prefix or in pieces, and follows those that have it.
     Partial,
     /// The name of the hit matches a pattern; the shorter it is, the better.
@@ -148,6 +150,10 @@ impl fmt::Display for ScorePart {
                 write!(out, "{}, so × {}", state.name(), state.factor())
             }
             ScoreReason::Similar(similar) => write!(out, "{similar}"),
+            ScoreReason::SimilarSurroundings(share) => {
+                let share = share * 100.0;
+                write!(out, "bonus for the meaning of what is around it, {share:.0} % of the best")
+            }
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
             ScoreReason::Name => write!(out, "name"),
         }

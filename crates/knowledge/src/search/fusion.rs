@@ -9,7 +9,7 @@
 //! The order is made of the best hits by words and the best by meaning, as many of each as can be paged
 //! through, whatever page is asked for. So pages fit together.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -18,10 +18,14 @@ use quipu_notes::query::{Expr, Query, Term};
 use quipu_vectors::quantized::Question;
 
 use super::clause::Clause;
+use super::context::BEST_MAX;
 use super::explanation::ScoreReason;
 use super::matching::{FoundBy, Match, Matches, Search, TargetRanking};
+use super::neighbors::{Directories, Document, Place};
 use super::rank::{Hit, Ranking};
+use super::scoring::Scoring;
 use super::similar::{CANDIDATES_MAX, Coverage, Similar};
+use super::surroundings::{Surroundings, sums_around};
 use super::{SearchMode, SearchRequest, SearchTarget};
 use crate::Knowledge;
 use crate::index::{IndexError, StoreView};
@@ -234,6 +238,21 @@ impl<'s> Fusion<'_, 's> {
     }
 }
 
+/// What surrounds a match says about its meaning.
+#[derive(Clone, Copy)]
+struct InContext {
+    /// How many times as much its meaning is worth because of the words around it.
+    factor: f64,
+    /// How similar it and those around it are, relative to the best match.
+    share: f64,
+}
+
+impl Default for InContext {
+    fn default() -> Self {
+        Self { factor: 1.0, share: 0.0 }
+    }
+}
+
 impl Similar {
     /// Returns the matches by meaning alone; the score is the cosine, less for notes that are over or stale.
     fn by_meaning(&self, of: &TargetRanking<'_, '_>, scope: Scope) -> Result<Matches, IndexError> {
@@ -266,16 +285,58 @@ impl Similar {
         if scope == Scope::Conditions {
             self.extend(of, &mut matches)?;
         }
-        let best = matches.hits.iter().map(|found| found.hit.score).fold(0.0, f64::max);
+        let by_words = |hit: &Hit| hit.score - hit.bonuses.of_surroundings();
+        let best = matches.hits.iter().map(|found| by_words(&found.hit)).fold(0.0, f64::max);
         let scale = if best > 0.0 { best } else { 1.0 };
+        let context = self.context(of, &matches)?;
         for found in &mut matches.hits {
-            let Some(similarity) = found.hit.document.and_then(|document| self.of(document)) else {
-                continue;
-            };
-            self.add(found, (similarity, scale * self.worth(similarity)), &of.ranking)?;
+            let Some(document) = found.hit.document else { continue };
+            let Some(similarity) = self.of(document) else { continue };
+            let InContext { factor, share } = context.get(&document).copied().unwrap_or_default();
+            let worth = scale * self.worth(similarity) * factor;
+            self.add(found, (similarity, worth), &of.ranking)?;
+            let bonus = found.hit.score * self.scoring.similar_surroundings * share;
+            if bonus > 0.0 {
+                found.add(ScoreReason::SimilarSurroundings(share), bonus);
+            }
         }
         matches.sort();
         Ok(matches)
+    }
+
+    /// Looks at what surrounds the best matches by words and the best by meaning.
+    ///
+    /// A message that means what was asked for is more likely the answer in a session about it. With the
+    /// worth of its meaning alone added, vectors gained nothing in conversations.
+    fn context(
+        &self,
+        TargetRanking { ranking, selection, .. }: &TargetRanking<'_, '_>,
+        matches: &Matches,
+    ) -> Result<HashMap<Document, InContext>, IndexError> {
+        if selection.words.len() < 2 {
+            return Ok(HashMap::new());
+        }
+        let similar = |found: &&Match| Some((found.hit.document?, self.of(found.hit.document?)?));
+        let mut nearest: Vec<_> = matches.hits.iter().filter_map(|it| similar(&it)).collect();
+        nearest.sort_by(|(_, left), (_, right)| right.cosine.total_cmp(&left.cosine));
+        let nearest = nearest.into_iter().map(|(document, _)| document).take(BEST_MAX);
+        let first = matches.hits.iter().take(BEST_MAX).filter_map(|found| found.hit.document);
+        let best: Vec<_> = first.chain(nearest).collect();
+        let directories = Directories::of(&ranking.segments, &best)?;
+        let place = |document: &Document| Some((directories.place(*document)?, *document));
+        let places: BTreeSet<_> = best.iter().filter_map(place).collect();
+        let scores = ranking.scores(&selection.words)?;
+        let by_words = Surroundings::of(&directories, &scores, &places);
+        let worth = |document| self.of(document).map_or(0.0, |it| self.worth(it));
+        let by_meaning = sums_around(&directories, &places, worth);
+        let Scoring { surroundings, directory, .. } = self.scoring;
+        let in_context = |(place, document): &(Place, Document)| {
+            let factor = (1.0 + surroundings * by_words.share_around(*place))
+                * (1.0 + directory * by_words.share_of_directory(*place));
+            let share = by_meaning.get(place).copied().unwrap_or_default();
+            (*document, InContext { factor, share })
+        };
+        Ok(places.iter().map(in_context).collect())
     }
 
     /// Adds the nearest memories to matches by words: those that have words too and are not among the best

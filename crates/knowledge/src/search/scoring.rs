@@ -50,6 +50,8 @@ pub struct Scoring {
     pub similar_floor: f64,
     /// How many standard deviations above the mean are worth `similar`. More than the floor.
     pub similar_ceiling: f64,
+    /// The bonus for being among memories that are similar too.
+    pub similar_surroundings: f64,
 }
 
 impl Scoring {
@@ -76,9 +78,10 @@ impl Scoring {
         neighbor_length: 200.0,
         surroundings: 1.0,
         directory: 1.0,
-        similar: 0.5,
-        similar_floor: 0.5,
-        similar_ceiling: 3.5,
+        similar: 0.8,
+        similar_floor: 1.0,
+        similar_ceiling: 4.0,
+        similar_surroundings: 1.0,
     };
 
     /// Returns the weight of an occurrence in a field.

@@ -21,10 +21,25 @@ const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
 /// What is around some documents, relative to the best of them.
-#[derive(Default)]
 pub(super) struct Surroundings {
     around: HashMap<Place, f64>,
     directories: HashMap<usize, f64>,
+}
+
+/// Returns the weighted sum of some values of each document and those around it, relative to the highest.
+pub(super) fn sums_around(
+    directories: &Directories,
+    places: &BTreeSet<(Place, Document)>,
+    value: impl Fn(Document) -> f64,
+) -> HashMap<Place, f64> {
+    let sum = |place: Place| -> f64 {
+        let around = (-DISTANCE_MAX..=DISTANCE_MAX).filter_map(|distance| {
+            let (_, document) = directories.at(place, distance)?;
+            Some(weight(distance) * value(document))
+        });
+        around.sum()
+    };
+    relative(places.iter().map(|(place, _)| (*place, sum(*place))).collect())
 }
 
 impl Surroundings {
@@ -37,7 +52,8 @@ impl Surroundings {
         let around = places.iter().map(|(place, _)| (*place, of.around(*place))).collect();
         let numbers: BTreeSet<_> = places.iter().map(|(place, _)| place.directory).collect();
         // If all are in one directory, it says nothing about any of them.
-        let of_directories = if numbers.len() > 1 { of.directories(&numbers) } else { HashMap::new() };
+        let of_directories =
+            if numbers.len() > 1 { of.directories(&numbers) } else { HashMap::new() };
         Self { around: relative(around), directories: relative(of_directories) }
     }
 

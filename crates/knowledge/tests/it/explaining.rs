@@ -36,6 +36,7 @@ fn words(hit: &SearchHit) -> Vec<&WordScore> {
         | ScoreReason::Freshness(_)
         | ScoreReason::Partial
         | ScoreReason::Similar(_)
+        | ScoreReason::SimilarSurroundings(_)
         | ScoreReason::Name => None,
     });
     word.collect()

@@ -77,6 +77,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
             ScoreReason::Coverage(share)
             | ScoreReason::Nearness(share)
             | ScoreReason::Surroundings(share)
+            | ScoreReason::SimilarSurroundings(share)
             | ScoreReason::Directory(share) => Some(*share),
             ScoreReason::Word(_)
             | ScoreReason::Date(_)
@@ -100,6 +101,7 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
             ScoreReason::Nearness(_) => "nearness",
             ScoreReason::Neighbors => "neighbors",
             ScoreReason::Surroundings(_) => "surroundings",
+            ScoreReason::SimilarSurroundings(_) => "similar_surroundings",
             ScoreReason::Directory(_) => "directory",
             ScoreReason::Freshness(_) => "freshness",
             ScoreReason::Partial => "partial",
