@@ -320,13 +320,13 @@ impl Ranking<'_, '_> {
             let frequencies = phrases.frequencies(*phrase, segment.segment(), docs)?;
             for ((term, all), frequencies) in spellings.iter_mut().zip(frequencies) {
                 let fields = self.fields(&frequencies);
-                if !fields.is_empty() {
-                    if !term.is_empty() {
-                        term.push_str(" | ");
-                    }
-                    term.push_str(&shown);
-                    all.extend(fields);
+                if fields.is_empty() {
+                    continue;
                 }
+                let separator = if term.is_empty() { "" } else { " | " };
+                term.push_str(separator);
+                term.push_str(&shown);
+                all.extend(fields);
             }
         }
         Ok(spellings)

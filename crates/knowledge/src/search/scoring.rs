@@ -80,7 +80,7 @@ impl Scoring {
         directory: 1.0,
         similar: 0.8,
         similar_floor: 1.0,
-        similar_ceiling: 4.0,
+        similar_ceiling: 5.0,
         similar_surroundings: 1.0,
     };
 
