@@ -48,7 +48,7 @@ impl Meaning {
             // It does not know, as it does not work. Its own words say why.
             0 => {
                 let probe = self.encoder.encode(Purpose::Memory, &["?"]);
-                Err(probe.err().map_or_else(no_length, |error| error.to_string()))
+                Err(probe.err().map_or_else(no_length, |error| error.in_detail()))
             }
             dimensions => {
                 Err(format!("its vectors have the length {dimensions}, more than {DIMENSIONS_MAX}"))

@@ -47,6 +47,11 @@ pub trait Encoder: fmt::Debug + Send + Sync {
         estimated_tokens(text)
     }
 
+    /// Returns how many questions may be encoded at the same time.
+    fn questions_max(&self) -> usize {
+        1
+    }
+
     /// Returns a vector of length one for each text, in order. A text without anything that the encoder
     /// knows has the zero vector, which is similar to nothing.
     fn encode(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError>;
@@ -89,22 +94,44 @@ pub enum Purpose {
     Memory,
 }
 
-/// Why an encoder has failed, in words for the operator. It names no secret.
+impl Purpose {
+    /// Every purpose.
+    pub const ALL: [Self; 2] = [Self::Question, Self::Memory];
+}
+
+/// Why an encoder has failed, in words that every caller of a search may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodeError {
     reason: String,
+    /// What only the operator may read.
+    detail: Option<String>,
     is_of_text: bool,
 }
 
 impl EncodeError {
     /// Returns an error of the encoder itself, which would fail for any text.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_of_text: false }
+        Self { reason: reason.into(), detail: None, is_of_text: false }
     }
 
     /// Returns an error that says nothing about other texts: the encoder works, but rejects one of these.
     pub fn of_text(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_of_text: true }
+        Self { reason: reason.into(), detail: None, is_of_text: true }
+    }
+
+    /// Returns the error with what only the operator may read, such as the names in a certificate. It is no
+    /// secret.
+    #[must_use]
+    pub fn with_detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+
+    /// Returns the reason in words for the operator.
+    pub fn in_detail(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{self} ({detail})"),
+            None => self.to_string(),
+        }
     }
 
     /// Returns whether the encoder works and has rejected a text.

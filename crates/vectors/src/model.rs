@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::thread;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -77,6 +78,8 @@ pub const TOKENIZER: &str = "tokenizer.json";
 pub const OPTIONAL_FILES: [&str; 3] = ["config.json", "pooling.json", "sentence_bert_config.json"];
 
 const MANIFEST: &str = "manifest.json";
+/// How many questions are encoded at the same time on a machine with many cores.
+const QUESTIONS_MAX: usize = 4;
 const CONFIG_SIZE_BYTES_MAX: u64 = 1024 * 1024;
 /// A sentence that every model can place.
 const PROBE: &str = "the tea is green";
@@ -234,6 +237,11 @@ impl Encoder for LocalEncoder {
             // It reads far more than a passage, so an estimate does.
             Ok(Loaded::Table(_)) | Err(_) => estimated_tokens(text),
         }
+    }
+
+    fn questions_max(&self) -> usize {
+        // The other half is for whoever asks.
+        thread::available_parallelism().map_or(1, |count| (count.get() / 2).clamp(1, QUESTIONS_MAX))
     }
 
     fn encode(&self, _: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {

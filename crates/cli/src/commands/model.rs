@@ -248,7 +248,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
         }
     };
     let checked = Checked::of(&*encoder).map_err(|error| {
-        Failure::other(format!("{}: {error}", encoder.identity())).with_hint(hint)
+        Failure::other(format!("{}: {}", encoder.identity(), error.in_detail())).with_hint(hint)
     })?;
     answer(context.form, &checked, |out| {
         let Checked { identity, dimensions, first_ms, question_ms, similar, different } = &checked;

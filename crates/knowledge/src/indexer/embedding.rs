@@ -359,7 +359,7 @@ impl Indexer {
                         progress.last = last;
                     }
                     progress.singly = MEMORIES_MAX;
-                    return Err(End::Failed(error.to_string()));
+                    return Err(End::Failed(error.in_detail()));
                 }
             };
             let is_current = |made: &MemoryVectors, card: &[u8]| {
