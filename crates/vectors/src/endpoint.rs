@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use ureq::http::Uri;
 
-use crate::{EncodeError, Encoder, Purpose, normalized};
+use crate::{EncodeError, Encoder, Prefixes, Purpose, TOKENS_MAX_ASSUMED, normalized};
 
 /// An encoder that asks a server.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ pub struct EndpointEncoder {
     address: String,
     model: String,
     key: Option<Key>,
+    prefixes: Prefixes,
     identity: String,
     agent: ureq::Agent,
     limits: Limits,
@@ -175,11 +176,20 @@ impl EndpointEncoder {
             address: format!("{url}/embeddings"),
             model: model.to_owned(),
             key: key.map(Key),
+            prefixes: Prefixes::default(),
             identity: format!("endpoint:{url} {model}"),
             agent,
             limits,
             state: Mutex::default(),
         })
+    }
+
+    /// Returns the same encoder with something in front of questions and passages.
+    #[must_use]
+    pub fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
+        self.identity = prefixes.identified(self.identity);
+        self.prefixes = prefixes;
+        self
     }
 
     /// Asks the server, unless it failed a moment ago.
@@ -318,6 +328,10 @@ impl Encoder for EndpointEncoder {
         })
     }
 
+    fn tokens_max(&self) -> usize {
+        TOKENS_MAX_ASSUMED.saturating_sub(self.tokens(&self.prefixes.passage))
+    }
+
     fn questions_max(&self) -> usize {
         QUESTIONS_MAX
     }
@@ -325,7 +339,9 @@ impl Encoder for EndpointEncoder {
     fn encode(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
         // Servers refuse empty texts, and with them the whole batch.
         let is_blank = |text: &str| text.trim().is_empty();
-        let asked: Vec<_> = texts.iter().copied().filter(|text| !is_blank(text)).collect();
+        let asked = texts.iter().copied().filter(|text| !is_blank(text));
+        let asked: Vec<_> = asked.map(|text| self.prefixes.add(purpose, text)).collect();
+        let asked: Vec<_> = asked.iter().map(|text| &**text).collect();
         let mut vectors = self.ask(purpose, &asked)?.into_iter();
         let dimensions = if asked.len() == texts.len() { 0 } else { self.dimensions() };
         let vector = |text: &&str| {

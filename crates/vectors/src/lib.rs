@@ -12,6 +12,7 @@ mod endpoint;
 mod fixture;
 mod model;
 mod panels;
+mod prefixes;
 pub mod quantized;
 mod safetensors;
 mod table;
@@ -21,6 +22,7 @@ pub use endpoint::EndpointEncoder;
 pub use model::{
     Kind, LocalEncoder, Manifest, ModelFile, OPTIONAL_FILES, TOKENIZER, WEIGHTS, sha256,
 };
+pub use prefixes::Prefixes;
 
 use std::fmt;
 

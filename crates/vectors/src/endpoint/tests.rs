@@ -142,6 +142,22 @@ fn blank_texts_are_not_sent_and_have_the_zero_vector() {
 }
 
 #[test]
+fn prefixes_are_sent_in_front_of_texts_and_tell_vectors_apart() {
+    let server = Server::start(vec![vectors(&[&[1.0]]), vectors(&[&[1.0]])]);
+    let plain = encoder(&server.url);
+    let identity = plain.identity().to_owned();
+    let prefixes = Prefixes { question: "query: ".to_owned(), passage: "passage: ".to_owned() };
+    let encoder = plain.with_prefixes(prefixes);
+    assert_ne!(encoder.identity(), identity);
+    encoder.encode(Purpose::Question, &["tea"]).unwrap();
+    encoder.encode(Purpose::Memory, &["", "cups"]).unwrap();
+    assert!(encoder.tokens_max() < TOKENS_MAX_ASSUMED);
+    let requests = server.requests();
+    assert!(requests[0].contains(r#""input":["query: tea"]"#), "{requests:?}");
+    assert!(requests[1].contains(r#""input":["passage: cups"]"#), "{requests:?}");
+}
+
+#[test]
 fn the_length_is_asked_for_once() {
     let server = Server::start(vec![vectors(&[&[1.0, 0.0, 0.0]])]);
     let encoder = encoder(&server.url);
