@@ -100,7 +100,8 @@ impl Knowledge {
     /// that there are.
     #[must_use]
     pub fn with_encoder(self, encoder: Option<Arc<dyn Encoder>>) -> Self {
-        Self { meaning: encoder.map(|encoder| Arc::new(Meaning::new(encoder))), ..self }
+        let since = self.engine.now();
+        Self { meaning: encoder.map(|encoder| Arc::new(Meaning::new(encoder, since))), ..self }
     }
 
     /// Returns the knowledge of a store as it was. See [`Engine::at`].

@@ -13,6 +13,7 @@ mod questions;
 use std::sync::Arc;
 
 use quipu_core::Error;
+use quipu_core::model::Timestamp;
 use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
 use quipu_vectors::{EncodeError, Encoder, Purpose};
 
@@ -28,12 +29,19 @@ use questions::Questions;
 pub(crate) struct Meaning {
     encoder: Arc<dyn Encoder>,
     questions: Questions,
+    /// When this process was given the encoder.
+    since: Timestamp,
 }
 
 impl Meaning {
-    pub(crate) fn new(encoder: Arc<dyn Encoder>) -> Self {
+    pub(crate) fn new(encoder: Arc<dyn Encoder>, since: Timestamp) -> Self {
         let questions = Questions::new(Arc::clone(&encoder));
-        Self { encoder, questions }
+        Self { encoder, questions, since }
+    }
+
+    /// Returns when this process was given the encoder.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
     }
 
     /// Returns what the vectors depend on.
