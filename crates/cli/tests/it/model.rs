@@ -243,6 +243,11 @@ fn a_model_that_cannot_be_used_is_noted_once_and_search_goes_on() {
         let err = search(settings);
         assert!(err.contains(expected), "{err}");
         assert_eq!(err.matches("searching without vectors").count(), 1, "{err}");
+        // Whoever searches for nothing needs no model.
+        for arguments in [&["ls"][..], &["cat", "/tea.md"], &["store", "list"], &["log"]] {
+            let ran = quipu.run(arguments);
+            assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}");
+        }
     }
     let models = quipu.data().join("models/broken");
     fs::create_dir_all(&models).unwrap();
