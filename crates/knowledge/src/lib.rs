@@ -46,9 +46,9 @@ pub use indexer::{EmbedReport, EmbedStep, Embedded};
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
-    Coverage, Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState, RankedBy,
-    ScorePart, ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage,
-    SearchRequest, SearchTarget, SimilarScore, Total, WordScore,
+    Coverage, DateScore, Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState,
+    RankedBy, ScorePart, ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode,
+    SearchPage, SearchRequest, SearchTarget, SimilarScore, Total, WordScore,
 };
 pub use suggest::{
     BUDGET_TOKENS_DEFAULT, BUDGET_TOKENS_MAX, LIMIT_DEFAULT, LIMIT_MAX, LeftOut, SuggestRequest,

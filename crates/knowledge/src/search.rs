@@ -35,7 +35,8 @@ use crate::names::{Cards, NoteCard};
 
 pub(crate) use clause::Clause;
 pub use explanation::{
-    Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore, WordScore,
+    DateScore, Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore,
+    WordScore,
 };
 pub use freshness::{Freshness, FreshnessField, FreshnessState};
 pub use fusion::RankedBy;
