@@ -13,7 +13,7 @@ mod questions;
 use std::sync::Arc;
 
 use quipu_core::Error;
-use quipu_core::model::Timestamp;
+use quipu_core::model::{Actor, Timestamp};
 use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
 use quipu_vectors::{EncodeError, Encoder, Purpose};
 
@@ -74,9 +74,13 @@ impl Meaning {
         encode(&*self.encoder, Purpose::Memory, texts, Quantized::new)
     }
 
-    /// Returns the vector of a question, or says why there is none. Waits a bounded time.
-    pub(crate) fn question(&self, text: &str) -> Result<Arc<Question>, String> {
-        self.questions.ask(text)
+    /// Returns the vector of a question of somebody, or says why there is none. Waits a bounded time.
+    pub(crate) fn question(
+        &self,
+        text: &str,
+        asked_by: Option<&Actor>,
+    ) -> Result<Arc<Question>, String> {
+        self.questions.ask(text, asked_by)
     }
 }
 

@@ -123,6 +123,7 @@ fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Fa
         offset: arguments.offset,
         limit: arguments.limit,
         explain: arguments.explain,
+        asked_by: None,
     })
 }
 

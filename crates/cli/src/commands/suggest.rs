@@ -31,6 +31,7 @@ pub(super) fn run(context: &Context, arguments: &SuggestArguments) -> Result<(),
         budget_tokens: arguments.budget,
         limit: arguments.limit,
         exclude: arguments.exclude.clone(),
+        asked_by: None,
     };
     let suggestions = data.engine.suggest(&request)?;
     let mut names =

@@ -10,6 +10,7 @@ use quipu_core::Error;
 use quipu_notes::{SubjectKind, subject_words};
 use quipu_vectors::quantized::Question;
 
+use super::SuggestRequest;
 use crate::Knowledge;
 use crate::index::{IndexError, StoreView};
 use crate::search::{Clause, Hit, Ranking, Similar, SimilarScore, Word};
@@ -36,8 +37,11 @@ pub(super) struct Asked {
 impl Asked {
     /// Returns the vector of a text; `None` if the text is about nothing, as a greeting is, and without an
     /// encoder that answers in time.
-    pub(super) fn new(knowledge: &Knowledge, text: &str) -> Result<Option<Self>, Error> {
-        let text = text.trim();
+    pub(super) fn new(
+        knowledge: &Knowledge,
+        request: &SuggestRequest,
+    ) -> Result<Option<Self>, Error> {
+        let text = request.text.trim();
         let text = text.get(..text.floor_char_boundary(TEXT_SIZE_BYTES_MAX)).unwrap_or(text);
         let Some(meaning) = &knowledge.meaning else { return Ok(None) };
         if knowledge.indexer.is_of_past() || !has_subject(text) {
@@ -45,7 +49,7 @@ impl Asked {
         }
         knowledge.engine.require_blocking()?;
         // Words alone are an answer too, and a host waits for it.
-        let question = meaning.question(text).ok();
+        let question = meaning.question(text, request.asked_by.as_ref()).ok();
         Ok(question.map(|question| Self { meaning: Arc::clone(meaning), question }))
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! The last vectors are kept, so that the pages of one search have the same order, and cost nothing. So are
 //! the last rejections: that an encoder does not take one question says nothing about others, which
-//! may be those of other callers.
+//! may be those of other callers. What one caller has asked is not remembered for another, who would
+//! see by the time that an answer takes what was asked before.
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quipu_core::model::Actor;
 use quipu_vectors::quantized::Question;
 use quipu_vectors::{EncodeError, Encoder, Purpose, estimated_tokens};
 
@@ -69,18 +71,25 @@ struct State {
     failed: Option<(Instant, String)>,
 }
 
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Text {
+    text: String,
+    asked_by: Option<Actor>,
+}
+
 /// A call that is under way.
 #[derive(Debug)]
 struct Begun {
     number: u64,
-    text: String,
+    text: Text,
     at: Instant,
 }
 
 /// A question, and its vector or why it has none.
 #[derive(Debug)]
 struct Known {
-    text: String,
+    text: Text,
     vector: Result<Arc<Question>, String>,
 }
 
@@ -89,9 +98,13 @@ impl Questions {
         Self { encoder, shared: Arc::default(), wait: WAIT }
     }
 
-    /// Returns the vector of a question, or says why there is none.
-    pub(super) fn ask(&self, text: &str) -> Result<Arc<Question>, String> {
-        let text = beginning(text);
+    /// Returns the vector of a question of somebody, or says why there is none.
+    pub(super) fn ask(
+        &self,
+        text: &str,
+        asked_by: Option<&Actor>,
+    ) -> Result<Arc<Question>, String> {
+        let text = Text { text: beginning(text).to_owned(), asked_by: asked_by.cloned() };
         let deadline = Instant::now() + self.wait;
         let mut state = self.shared.state();
         let mut place = Place { number: None };
@@ -110,7 +123,7 @@ impl Questions {
                 }
                 if state.calls.len() < self.encoder.questions_max() && place.is_first(&state) {
                     place.leave(&mut state);
-                    if let Err(reason) = self.begin(&mut state, text) {
+                    if let Err(reason) = self.begin(&mut state, &text) {
                         break Err(reason);
                     }
                     // There may be room for the next one, too.
@@ -147,8 +160,8 @@ impl Questions {
         format!("it has not answered within {} ms", self.wait.as_millis())
     }
 
-    fn begin(&self, state: &mut State, text: &str) -> Result<(), String> {
-        let (encoder, text) = (Arc::clone(&self.encoder), text.to_owned());
+    fn begin(&self, state: &mut State, text: &Text) -> Result<(), String> {
+        let (encoder, text) = (Arc::clone(&self.encoder), text.clone());
         let shared = Arc::clone(&self.shared);
         state.numbers += 1;
         let begun = Begun { number: state.numbers, text: text.clone(), at: Instant::now() };
@@ -157,7 +170,7 @@ impl Questions {
             // Made here: dropped with the closure of a thread that cannot be started, it would wait for
             // the lock that the caller holds.
             let mut call = Call { number, shared, outcome: Outcome::Crashed };
-            let made = encode(&*encoder, Purpose::Question, &[&text], Question::new);
+            let made = encode(&*encoder, Purpose::Question, &[&text.text], Question::new);
             let first = |made: Vec<Question>| {
                 made.into_iter().next().ok_or_else(|| EncodeError::new("it returned nothing"))
             };

@@ -1,5 +1,7 @@
 use std::sync::MutexGuard;
 
+use quipu_core::model::PrincipalName;
+
 use super::*;
 
 /// An encoder that answers when it is told.
@@ -74,7 +76,7 @@ fn questions_are_encoded_side_by_side_if_the_encoder_can() {
     thread::scope(|scope| {
         for number in 0..20 {
             let questions = &questions;
-            scope.spawn(move || questions.ask(&format!("question {number}")).unwrap());
+            scope.spawn(move || questions.ask(&format!("question {number}"), None).unwrap());
         }
         encoder.wait_for(8);
         encoder.open();
@@ -89,12 +91,25 @@ fn equal_questions_are_encoded_once() {
     let encoder = Gated::new(8);
     let questions = questions(&encoder, LONG);
     thread::scope(|scope| {
-        let asked: Vec<_> = (0..4).map(|_| scope.spawn(|| questions.ask("tea").unwrap())).collect();
+        let asked: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| questions.ask("tea", None).unwrap())).collect();
         encoder.wait_for(1);
         encoder.open();
         asked.into_iter().for_each(|asked| drop(asked.join().unwrap()));
     });
     assert_eq!(encoder.state().given, ["tea"]);
+}
+
+#[test]
+fn what_one_caller_has_asked_is_not_remembered_for_another() {
+    let encoder = Gated::new(8);
+    encoder.open();
+    let questions = questions(&encoder, LONG);
+    let [ada, bob] = ["ada", "bob"].map(|name| Actor::User(PrincipalName::from_host(name)));
+    for asked_by in [Some(&ada), Some(&ada), Some(&bob), None, None] {
+        questions.ask("tea", asked_by).unwrap();
+    }
+    assert_eq!(encoder.state().given, ["tea"; 3]);
 }
 
 #[test]
@@ -105,7 +120,7 @@ fn searches_that_wait_are_served_in_the_order_in_which_they_came() {
     thread::scope(|scope| {
         for (waiting, text) in expected.iter().enumerate() {
             let questions = &questions;
-            scope.spawn(move || questions.ask(text).unwrap());
+            scope.spawn(move || questions.ask(text, None).unwrap());
             encoder.wait_for(1);
             while questions.shared.state().queue.len() < waiting {
                 thread::yield_now();
@@ -122,7 +137,9 @@ fn an_encoder_that_hangs_is_left_alone() {
         let encoder = Gated::new(questions_max);
         let questions = questions(&encoder, Duration::from_millis(1));
         for number in 0..20 {
-            assert!(questions.ask(&format!("question {number}")).unwrap_err().contains("1 ms"));
+            assert!(
+                questions.ask(&format!("question {number}"), None).unwrap_err().contains("1 ms")
+            );
         }
         // A single call may just be a long question, so a second one tries.
         let calls = questions_max.min(HANGING_MIN);
@@ -134,7 +151,7 @@ fn an_encoder_that_hangs_is_left_alone() {
             thread::yield_now();
         }
         let patient = Questions { wait: LONG, ..questions };
-        patient.ask("another question").unwrap();
+        patient.ask("another question", None).unwrap();
     }
 }
 
