@@ -10,6 +10,8 @@ mod bert;
 mod endpoint;
 #[cfg(test)]
 mod fixture;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod model;
 mod panels;
 mod prefixes;
