@@ -4,10 +4,13 @@
 //! targets: one that no longer compiles, or that fails at once, is noticed when it happens.
 
 pub use quipu_knowledge::fuzzing::read_any as index;
+pub use quipu_vectors::fuzzing::read_any as model;
 
 use quipu_notes::query::{Query, TERMS_MAX};
 use quipu_notes::tokenizer::{Language, tokenize, variants};
-use quipu_notes::{Identifier, Note, Phrase, Value, edit, snippet};
+use quipu_notes::{
+    Date, DateSpan, EventReference, Identifier, Note, Phrase, Value, edit, snippet, written_date,
+};
 
 /// Any text is a note, and edits of it do not panic.
 pub fn note(text: &str) {
@@ -30,6 +33,20 @@ pub fn note(text: &str) {
 pub fn query(text: &str) {
     let query = Query::parse(text);
     assert!(query.terms().len() <= TERMS_MAX);
+}
+
+/// Any text may have dates, as a question and as a title.
+pub fn dates(text: &str) {
+    for today in [Date::MIN, Date::constant(2026, 11, 18), Date::MAX] {
+        if let Some(span) = DateSpan::find(text, today) {
+            assert!(span.first <= span.last);
+        }
+        for event in EventReference::all(text) {
+            assert!(!event.words.is_empty());
+            drop(event.span(today));
+        }
+    }
+    written_date(text);
 }
 
 /// Any text can be tokenized in any language, and shown as a snippet.
@@ -80,6 +97,22 @@ mod tests {
     #[test]
     fn texts_are_queries() {
         each_text(super::query);
+    }
+
+    #[test]
+    fn texts_have_dates() {
+        each_text(super::dates);
+        for text in
+            ["before the release of 2.4, last week", "上周之前 3日前", "vor zwei Wochen il y a"]
+        {
+            super::dates(text);
+        }
+    }
+
+    #[test]
+    fn models_are_read_or_refused() {
+        each_text(|text| super::model(text.as_bytes()));
+        super::model(br#"{"data":[{"index":0,"embedding":[1e39]}]}"#);
     }
 
     #[test]

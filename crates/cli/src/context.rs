@@ -125,8 +125,7 @@ impl Context {
             self.place().open(mode, &self.program, &self.settings)?;
         let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
         engine.read(|reader| require_complete(reader))?;
-        let encoder = open_encoder(&self.settings);
-        let engine = index.knowledge(engine).with_encoder(encoder);
+        let engine = index.knowledge(engine);
         self.opened.get_or_init(|| engine.clone());
         let workspace = engine.default_workspace()?.id;
         let actor = Actor::User(self.settings.user.clone());
@@ -165,6 +164,13 @@ impl Context {
 }
 
 impl Data {
+    /// Returns the same data with an engine that also searches by meaning, if the settings name an encoder. Says
+    /// why if it cannot be used, so this is for commands that would use it.
+    pub(crate) fn with_vectors(self, context: &Context) -> Self {
+        let encoder = open_encoder(&context.settings);
+        Self { engine: self.engine.with_encoder(encoder), ..self }
+    }
+
     /// Returns the selected store and the moment that the command line names for it, if it names one.
     fn wanted_moment(&self, arguments: &PastArguments) -> Result<Option<(Store, String)>, Failure> {
         let named = match self.named.as_slice() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use quipu_vectors::{EncodeError, Encoder, EndpointEncoder, LocalEncoder};
+use quipu_vectors::{EncodeError, Encoder, EndpointEncoder, LocalEncoder, Prefixes};
 
 use crate::print::note;
 use crate::settings::Settings;
@@ -68,7 +68,13 @@ pub(crate) fn configured(settings: &Settings) -> Result<Option<Arc<dyn Encoder>>
             let model = table.endpoint_model.as_deref().ok_or_else(|| {
                 EncodeError::new("`vectors.endpoint` needs `vectors.endpoint_model`".to_owned())
             })?;
-            Ok(Some(Arc::new(EndpointEncoder::new(url, model, endpoint_key(settings)?)?)))
+            let encoder = EndpointEncoder::new(url, model, endpoint_key(settings)?)?;
+            let known = Prefixes::of_family(model).unwrap_or_default();
+            let (question, passage) = (&table.question_prefix, &table.passage_prefix);
+            Ok(Some(Arc::new(encoder.with_prefixes(Prefixes {
+                question: question.clone().unwrap_or(known.question),
+                passage: passage.clone().unwrap_or(known.passage),
+            }))))
         }
     }
 }

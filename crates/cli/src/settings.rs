@@ -122,6 +122,8 @@ pub(crate) struct VectorsTable {
     pub(crate) endpoint: Option<String>,
     pub(crate) endpoint_model: Option<String>,
     pub(crate) endpoint_key_file: Option<PathBuf>,
+    pub(crate) question_prefix: Option<String>,
+    pub(crate) passage_prefix: Option<String>,
 }
 
 /// Which file names are special; see `docs/mount.md`.
@@ -190,7 +192,7 @@ struct ToolTable {
 const PAGER: &str = "less -FRX";
 
 /// The keys that environment variables can set, with their table.
-const KEYS: [(&str, &str); 61] = [
+const KEYS: [(&str, &str); 63] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -252,6 +254,8 @@ const KEYS: [(&str, &str); 61] = [
     ("vectors", "endpoint"),
     ("vectors", "endpoint_model"),
     ("vectors", "endpoint_key_file"),
+    ("vectors", "question_prefix"),
+    ("vectors", "passage_prefix"),
 ];
 
 fn all_keys() -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -188,7 +188,7 @@ fn chosen(question: &Question) -> Markup {
 
 fn help() -> Markup {
     let rows = [
-        ("tea pot", "both words; if few memories have both, also those with one of them"),
+        ("tea pot", "any of the words; the more of them a memory has, the higher it ranks"),
         ("\"tea pot\"", "exactly these words next to each other"),
         ("tea*", "words that begin with tea"),
         ("tea AND pot, tea OR coffee, NOT milk", "operators are written in capitals; ( ) group"),

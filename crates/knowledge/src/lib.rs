@@ -46,9 +46,9 @@ pub use indexer::{EmbedReport, EmbedStep, Embedded};
 pub use names::{NoteCard, Scope};
 pub use recent::{RecentChange, RecentRequest};
 pub use search::{
-    Coverage, Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState, RankedBy,
-    ScorePart, ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode, SearchPage,
-    SearchRequest, SearchTarget, SimilarScore, Total, WordScore,
+    Coverage, DateScore, Explanation, FieldScore, Found, Freshness, FreshnessField, FreshnessState,
+    RankedBy, ScorePart, ScoreReason, ScoredField, Scoring, SearchFilter, SearchHit, SearchMode,
+    SearchPage, SearchRequest, SearchTarget, SimilarScore, Total, WordScore,
 };
 pub use suggest::{
     BUDGET_TOKENS_DEFAULT, BUDGET_TOKENS_MAX, LIMIT_DEFAULT, LIMIT_MAX, LeftOut, SuggestRequest,
@@ -100,7 +100,8 @@ impl Knowledge {
     /// that there are.
     #[must_use]
     pub fn with_encoder(self, encoder: Option<Arc<dyn Encoder>>) -> Self {
-        Self { meaning: encoder.map(|encoder| Arc::new(Meaning::new(encoder))), ..self }
+        let since = self.engine.now();
+        Self { meaning: encoder.map(|encoder| Arc::new(Meaning::new(encoder, since))), ..self }
     }
 
     /// Returns the knowledge of a store as it was. See [`Engine::at`].

@@ -36,7 +36,8 @@ use crate::names::{Cards, NoteCard};
 
 pub(crate) use clause::Clause;
 pub use explanation::{
-    Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore, WordScore,
+    DateScore, Explanation, FieldScore, ScorePart, ScoreReason, ScoredField, SimilarScore,
+    WordScore,
 };
 pub use freshness::{Freshness, FreshnessField, FreshnessState};
 pub use fusion::RankedBy;
@@ -71,6 +72,9 @@ pub struct SearchRequest {
     pub limit: usize,
     /// Whether each hit comes with an explanation of its score.
     pub explain: bool,
+    /// Who asks. The vectors of questions are remembered for each of them: how fast an answer comes must not
+    /// tell what others have asked.
+    pub asked_by: Option<Actor>,
 }
 
 /// What the text of a search is matched against.
@@ -214,6 +218,7 @@ impl SearchRequest {
             offset: 0,
             limit: 10,
             explain: false,
+            asked_by: None,
         }
     }
 

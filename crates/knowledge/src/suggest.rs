@@ -44,13 +44,16 @@ pub struct SuggestRequest {
     pub limit: usize,
     /// Memories that are known already.
     pub exclude: Vec<MemoryId>,
+    /// Who asks; see [`SearchRequest::asked_by`](crate::SearchRequest::asked_by).
+    pub asked_by: Option<Actor>,
 }
 
 impl SuggestRequest {
     /// Returns a request with the usual limits.
     pub fn new(stores: Vec<StoreId>, text: impl Into<String>) -> Self {
         let (budget_tokens, limit) = (BUDGET_TOKENS_DEFAULT, LIMIT_DEFAULT);
-        Self { stores, text: text.into(), budget_tokens, limit, exclude: Vec::new() }
+        let (text, exclude, asked_by) = (text.into(), Vec::new(), None);
+        Self { stores, text, budget_tokens, limit, exclude, asked_by }
     }
 }
 
@@ -147,7 +150,7 @@ impl Knowledge {
         let end = request.text.floor_char_boundary(TEXT_SIZE_BYTES_MAX);
         let is_text_cut = end < request.text.len();
         request.text.truncate(end);
-        let asked = &Asked::new(self, &request.text)?;
+        let asked = &Asked::new(self, &request)?;
         let suggestions = self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;

@@ -13,6 +13,7 @@ mod questions;
 use std::sync::Arc;
 
 use quipu_core::Error;
+use quipu_core::model::{Actor, Timestamp};
 use quipu_vectors::quantized::{DIMENSIONS_MAX, Quantized, Question};
 use quipu_vectors::{EncodeError, Encoder, Purpose};
 
@@ -28,12 +29,19 @@ use questions::Questions;
 pub(crate) struct Meaning {
     encoder: Arc<dyn Encoder>,
     questions: Questions,
+    /// When this process was given the encoder.
+    since: Timestamp,
 }
 
 impl Meaning {
-    pub(crate) fn new(encoder: Arc<dyn Encoder>) -> Self {
+    pub(crate) fn new(encoder: Arc<dyn Encoder>, since: Timestamp) -> Self {
         let questions = Questions::new(Arc::clone(&encoder));
-        Self { encoder, questions }
+        Self { encoder, questions, since }
+    }
+
+    /// Returns when this process was given the encoder.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
     }
 
     /// Returns what the vectors depend on.
@@ -48,7 +56,7 @@ impl Meaning {
             // It does not know, as it does not work. Its own words say why.
             0 => {
                 let probe = self.encoder.encode(Purpose::Memory, &["?"]);
-                Err(probe.err().map_or_else(no_length, |error| error.to_string()))
+                Err(probe.err().map_or_else(no_length, |error| error.in_detail()))
             }
             dimensions => {
                 Err(format!("its vectors have the length {dimensions}, more than {DIMENSIONS_MAX}"))
@@ -66,9 +74,13 @@ impl Meaning {
         encode(&*self.encoder, Purpose::Memory, texts, Quantized::new)
     }
 
-    /// Returns the vector of a question, or says why there is none. Waits a bounded time.
-    pub(crate) fn question(&self, text: &str) -> Result<Arc<Question>, String> {
-        self.questions.ask(text)
+    /// Returns the vector of a question of somebody, or says why there is none. Waits a bounded time.
+    pub(crate) fn question(
+        &self,
+        text: &str,
+        asked_by: Option<&Actor>,
+    ) -> Result<Arc<Question>, String> {
+        self.questions.ask(text, asked_by)
     }
 }
 

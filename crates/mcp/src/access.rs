@@ -4,7 +4,7 @@
 use quipu_core::backend::{Archived, Span, StoreQuery};
 use quipu_core::engine::{NewStore, Principal};
 use quipu_core::model::{
-    Access, Description, Key, Name, Role, Session, Store, StoreId, WorkspaceId, slug,
+    Access, Actor, Description, Key, Name, Role, Session, Store, StoreId, WorkspaceId, slug,
 };
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
@@ -102,6 +102,15 @@ impl Grant {
 }
 
 impl Identity {
+    /// Returns who asks; `None` for the owner of the data.
+    pub(super) fn asker(&self) -> Option<Actor> {
+        match &self.grant {
+            Grant::Everything => None,
+            Grant::Key(key) => Some(key.actor()),
+            Grant::Session(session) => Some(Actor::Session(session.id)),
+        }
+    }
+
     /// Returns whether the client may write to any store under the server's settings.
     pub(super) fn writes(&self) -> bool {
         self.settings.access == Access::ReadWrite && self.grant.writes()

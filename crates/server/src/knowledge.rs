@@ -78,6 +78,7 @@ pub(super) fn search_request(
         offset: query.parse("offset")?.unwrap_or(0),
         limit: query.limit(View::Basic)?,
         explain: query.parse("explain")?.unwrap_or(false),
+        asked_by: Some(call.caller.actor.clone()),
     })
 }
 

@@ -47,6 +47,7 @@ fn suggested(call: &Call<'_>, body: SuggestBody) -> Answer {
             .unwrap_or(new.budget_tokens),
         limit: within("limit", body.limit, LIMIT_MAX)?.unwrap_or(new.limit),
         exclude: exclude?,
+        asked_by: Some(call.caller.actor.clone()),
         ..new
     };
     let suggestions = call.engine.suggest(&request)?;

@@ -57,6 +57,10 @@ const BACKOFF_MAX: Duration = Duration::from_mins(5);
 /// How long to wait while another process embeds.
 const BUSY: Duration = Duration::from_secs(2);
 
+/// How often to look whether the vectors are of this model again. The other process may just have been a
+/// command.
+const SUPERSEDED: Duration = Duration::from_mins(1);
+
 /// How often `stop` is polled during a wait.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -66,14 +70,14 @@ const POLL: Duration = Duration::from_millis(100);
 /// It is a thread of its own, so that an encoder that hangs does not keep text from being indexed.
 pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
     let Some(model) = knowledge.encoder_identity() else { return };
-    let (mut failures, mut has_rejected) = (0, false);
+    let (mut failures, mut has_rejected, mut is_superseded) = (0, false, false);
     while !stop() {
         let reached = knowledge.newest_sequence();
         let begun = Instant::now();
         let step = reached.and_then(|reached| Ok((reached, knowledge.embed_step(EMBED)?)));
         let span = match step {
             Ok((reached, EmbedStep::Complete)) => {
-                failures = 0;
+                (failures, is_superseded) = (0, false);
                 if let Err(error) = wait_for_changes(knowledge, reached, &stop) {
                     tracing::debug!(%error, "the feed cannot be read");
                     pause(BACKOFF_MIN, &stop);
@@ -81,7 +85,7 @@ pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
                 continue;
             }
             Ok((_, EmbedStep::Embedded(Embedded { rejected, .. }))) => {
-                failures = 0;
+                (failures, is_superseded) = (0, false);
                 if rejected > 0 && !has_rejected {
                     let message = "the model rejects some texts; these memories are found by words";
                     tracing::warn!(model, rejected, "{message}");
@@ -92,11 +96,13 @@ pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
             }
             Ok((_, EmbedStep::Busy)) => BUSY,
             Ok((_, EmbedStep::Superseded)) => {
-                tracing::warn!(
-                    model,
-                    "another process makes vectors with another model; this one stops"
-                );
-                return;
+                if !is_superseded {
+                    let message = "a process that was started later embeds with another model; \
+                                   searches go by keywords until the vectors are of this one again";
+                    tracing::warn!(model, "{message}");
+                    is_superseded = true;
+                }
+                SUPERSEDED
             }
             Ok((_, EmbedStep::Failed(reason))) => {
                 if failures == 0 {
@@ -104,7 +110,7 @@ pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
                     tracing::warn!(model, reason, "{message}");
                 }
                 failures += 1;
-                BACKOFF_MIN.saturating_mul(1 << u32::min(failures, 16)).min(BACKOFF_MAX)
+                backoff(failures)
             }
             Err(_) if stop() => return,
             Err(error) => {
@@ -114,6 +120,12 @@ pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
         };
         pause(span, &stop);
     }
+}
+
+/// Returns how long to wait after the nth failure in a row.
+fn backoff(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    BACKOFF_MIN.saturating_mul(1 << doublings).min(BACKOFF_MAX)
 }
 
 /// Waits until something has changed and the feed is quiet again.
@@ -181,4 +193,16 @@ fn settle(
         newest = now;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_after_a_failure_doubles_from_a_second_to_five_minutes() {
+        let waits = (1..=5).map(|failures| backoff(failures).as_secs());
+        assert_eq!(waits.collect::<Vec<_>>(), [1, 2, 4, 8, 16]);
+        assert_eq!([100, u32::MAX].map(backoff), [BACKOFF_MAX; 2]);
+    }
 }

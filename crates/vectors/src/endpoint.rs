@@ -4,13 +4,14 @@
 //! after a failure the server is left alone for a while, so that not every search waits for it anew.
 
 use std::fmt;
+use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use ureq::http::Uri;
 
-use crate::{EncodeError, Encoder, Purpose, normalized};
+use crate::{EncodeError, Encoder, Prefixes, Purpose, TOKENS_MAX_ASSUMED, normalized};
 
 /// An encoder that asks a server.
 #[derive(Debug)]
@@ -18,6 +19,7 @@ pub struct EndpointEncoder {
     address: String,
     model: String,
     key: Option<Key>,
+    prefixes: Prefixes,
     identity: String,
     agent: ureq::Agent,
     limits: Limits,
@@ -56,11 +58,23 @@ impl Default for Limits {
 struct State {
     /// The length of the vectors, once one was seen.
     dimensions: Option<usize>,
-    failure: Option<Failure>,
+    /// The failures of questions and of memories. A batch of passages that takes a slow server longer than a
+    /// minute says nothing about a question, which takes it a moment.
+    question: Option<Failure>,
+    memory: Option<Failure>,
+}
+
+impl State {
+    fn failure(&mut self, purpose: Purpose) -> &mut Option<Failure> {
+        match purpose {
+            Purpose::Question => &mut self.question,
+            Purpose::Memory => &mut self.memory,
+        }
+    }
 }
 
 /// The last failure, until a call succeeds.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Failure {
     error: EncodeError,
     pause: Duration,
@@ -69,8 +83,10 @@ struct Failure {
 
 /// Why a call has failed.
 enum Why {
+    /// No connection can be made, whatever it is for.
+    Unreachable(EncodeError),
     /// The server fails, for this reason.
-    Server(String),
+    Server(EncodeError),
     /// The server works, and has rejected one of these texts, for this reason.
     Texts(String),
     /// Something is wrong with the server or with one of these texts.
@@ -79,7 +95,7 @@ enum Why {
 
 impl From<String> for Why {
     fn from(why: String) -> Self {
-        Self::Server(why)
+        Self::Server(failure(&why))
     }
 }
 
@@ -105,6 +121,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const IDLE_MAX: Duration = Duration::from_secs(3);
 const PAUSE_MAX: Duration = Duration::from_mins(1);
 const BATCH_TEXTS_MAX: usize = 32;
+/// How many questions the server is asked at the same time.
+const QUESTIONS_MAX: usize = 8;
 const RESPONSE_SIZE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const DIMENSIONS_MAX: usize = 16 * 1024;
 /// A text that every server takes.
@@ -158,6 +176,7 @@ impl EndpointEncoder {
             address: format!("{url}/embeddings"),
             model: model.to_owned(),
             key: key.map(Key),
+            prefixes: Prefixes::default(),
             identity: format!("endpoint:{url} {model}"),
             agent,
             limits,
@@ -165,9 +184,17 @@ impl EndpointEncoder {
         })
     }
 
+    /// Returns the same encoder with something in front of questions and passages.
+    #[must_use]
+    pub fn with_prefixes(mut self, prefixes: Prefixes) -> Self {
+        self.identity = prefixes.identified(self.identity);
+        self.prefixes = prefixes;
+        self
+    }
+
     /// Asks the server, unless it failed a moment ago.
     fn ask(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
-        if let Some(failure) = &self.state().failure
+        if let Some(failure) = self.state().failure(purpose)
             && Instant::now() < failure.until
         {
             return Err(failure.error.clone());
@@ -182,10 +209,14 @@ impl EndpointEncoder {
                 Err(Why::Unclear(why)) if self.works(purpose, batch) => {
                     return Err(EncodeError::of_text(why));
                 }
-                Err(Why::Unclear(why) | Why::Server(why)) => return Err(self.failed(&why)),
+                Err(Why::Unclear(why)) => return Err(self.failed(&[purpose], failure(&why))),
+                Err(Why::Server(error)) => return Err(self.failed(&[purpose], error)),
+                Err(Why::Unreachable(error)) => return Err(self.failed(&Purpose::ALL, error)),
             }
         }
-        self.state().failure = None;
+        if !texts.is_empty() {
+            *self.state().failure(purpose) = None;
+        }
         Ok(vectors)
     }
 
@@ -206,7 +237,7 @@ impl EndpointEncoder {
             post = post.header("authorization", format!("Bearer {key}"));
         }
         let post = post.config().timeout_global(Some(timeout)).build();
-        let mut response = post.send(&body).map_err(|error| error.to_string())?;
+        let mut response = post.send(&body).map_err(Why::of)?;
         // The body of a refusal is not shown: it may repeat the texts, or the key.
         match response.status().as_u16() {
             200 => {}
@@ -225,11 +256,19 @@ impl EndpointEncoder {
             status => return Err(format!("it answered {status}").into()),
         }
         let body = response.body_mut().with_config().limit(RESPONSE_SIZE_BYTES_MAX).read_to_vec();
-        let body = body.map_err(|error| error.to_string())?;
+        let body = body.map_err(Why::of)?;
         let response: Response = serde_json::from_slice(&body).map_err(|error| {
             Why::Unclear(format!("its answer is no list of vectors ({})", place(&error)))
         })?;
         self.checked(response, texts.len())
+    }
+
+    /// Reads an answer as if it was one to this number of texts.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn read_any(body: &[u8], count: usize) -> Option<Vec<Vec<f32>>> {
+        let encoder = Self::new("http://localhost/v1", "any", None).ok()?;
+        let response = serde_json::from_slice(body).ok()?;
+        encoder.checked(response, count).ok()
     }
 
     /// Returns the vectors of an answer in the order of the texts.
@@ -266,13 +305,14 @@ impl EndpointEncoder {
     }
 
     /// Notes a failure and how long to leave the server alone.
-    fn failed(&self, why: &str) -> EncodeError {
+    fn failed(&self, purposes: &[Purpose], error: EncodeError) -> EncodeError {
         let mut state = self.state();
-        let last = state.failure.as_ref().map(|failure| failure.pause.saturating_mul(2));
-        let pause = last.unwrap_or(self.limits.pause).min(PAUSE_MAX);
-        let error = failure(why);
-        let until = Instant::now() + pause;
-        state.failure = Some(Failure { error: error.clone(), pause, until });
+        for purpose in purposes {
+            let known = state.failure(*purpose);
+            let last = known.as_ref().map(|failure| failure.pause.saturating_mul(2));
+            let pause = last.unwrap_or(self.limits.pause).min(PAUSE_MAX);
+            *known = Some(Failure { error: error.clone(), pause, until: Instant::now() + pause });
+        }
         error
     }
 
@@ -296,16 +336,57 @@ impl Encoder for EndpointEncoder {
         })
     }
 
+    fn tokens_max(&self) -> usize {
+        TOKENS_MAX_ASSUMED.saturating_sub(self.tokens(&self.prefixes.passage))
+    }
+
+    fn questions_max(&self) -> usize {
+        QUESTIONS_MAX
+    }
+
     fn encode(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
         // Servers refuse empty texts, and with them the whole batch.
         let is_blank = |text: &str| text.trim().is_empty();
-        let asked: Vec<_> = texts.iter().copied().filter(|text| !is_blank(text)).collect();
+        let asked = texts.iter().copied().filter(|text| !is_blank(text));
+        let asked: Vec<_> = asked.map(|text| self.prefixes.add(purpose, text)).collect();
+        let asked: Vec<_> = asked.iter().map(|text| &**text).collect();
         let mut vectors = self.ask(purpose, &asked)?.into_iter();
         let dimensions = if asked.len() == texts.len() { 0 } else { self.dimensions() };
         let vector = |text: &&str| {
             if is_blank(text) { Some(vec![0.0; dimensions]) } else { vectors.next() }
         };
         Ok(texts.iter().filter_map(vector).collect())
+    }
+}
+
+impl Why {
+    /// Classifies an error of a connection. Its own words may name the server, as those about a certificate
+    /// do, and every caller of a search would read them.
+    fn of(error: ureq::Error) -> Self {
+        let detail = error.to_string();
+        let server = |why: &str| Self::Server(failure(why).with_detail(&*detail));
+        let unreachable = |why: &str| Self::Unreachable(failure(why).with_detail(&*detail));
+        match error {
+            ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve) => {
+                unreachable("timeout: it cannot be reached")
+            }
+            ureq::Error::Timeout(_) => server("timeout: it did not answer in time"),
+            ureq::Error::HostNotFound => unreachable("its name cannot be resolved"),
+            ureq::Error::ConnectionFailed => unreachable("it cannot be reached"),
+            ureq::Error::Io(error) => match error.kind() {
+                // An error of TLS, which has a text of its own.
+                io::ErrorKind::InvalidData | io::ErrorKind::Other => {
+                    server("the connection failed")
+                }
+                kind @ (io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable) => unreachable(&kind.to_string()),
+                kind => server(&kind.to_string()),
+            },
+            ureq::Error::Tls(_) | ureq::Error::Rustls(_) => server("the TLS connection failed"),
+            ureq::Error::BodyExceedsLimit(_) => server("its response is too large"),
+            _ => server("the connection failed"),
+        }
     }
 }
 

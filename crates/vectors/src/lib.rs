@@ -10,8 +10,11 @@ mod bert;
 mod endpoint;
 #[cfg(test)]
 mod fixture;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod model;
 mod panels;
+mod prefixes;
 pub mod quantized;
 mod safetensors;
 mod table;
@@ -21,6 +24,7 @@ pub use endpoint::EndpointEncoder;
 pub use model::{
     Kind, LocalEncoder, Manifest, ModelFile, OPTIONAL_FILES, TOKENIZER, WEIGHTS, sha256,
 };
+pub use prefixes::Prefixes;
 
 use std::fmt;
 
@@ -45,6 +49,11 @@ pub trait Encoder: fmt::Debug + Send + Sync {
     /// Returns how many tokens a text has, at least roughly. May load a model.
     fn tokens(&self, text: &str) -> usize {
         estimated_tokens(text)
+    }
+
+    /// Returns how many questions may be encoded at the same time.
+    fn questions_max(&self) -> usize {
+        1
     }
 
     /// Returns a vector of length one for each text, in order. A text without anything that the encoder
@@ -89,22 +98,44 @@ pub enum Purpose {
     Memory,
 }
 
-/// Why an encoder has failed, in words for the operator. It names no secret.
+impl Purpose {
+    /// Every purpose.
+    pub const ALL: [Self; 2] = [Self::Question, Self::Memory];
+}
+
+/// Why an encoder has failed, in words that every caller of a search may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodeError {
     reason: String,
+    /// What only the operator may read.
+    detail: Option<String>,
     is_of_text: bool,
 }
 
 impl EncodeError {
     /// Returns an error of the encoder itself, which would fail for any text.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_of_text: false }
+        Self { reason: reason.into(), detail: None, is_of_text: false }
     }
 
     /// Returns an error that says nothing about other texts: the encoder works, but rejects one of these.
     pub fn of_text(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_of_text: true }
+        Self { reason: reason.into(), detail: None, is_of_text: true }
+    }
+
+    /// Returns the error with what only the operator may read, such as the names in a certificate. It is no
+    /// secret.
+    #[must_use]
+    pub fn with_detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+
+    /// Returns the reason in words for the operator.
+    pub fn in_detail(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{self} ({detail})"),
+            None => self.to_string(),
+        }
     }
 
     /// Returns whether the encoder works and has rejected a text.

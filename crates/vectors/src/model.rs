@@ -3,10 +3,12 @@
 //! Opening reads the manifest alone, so a start costs nothing. The weights are loaded by the first text, in
 //! the thread that has it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::thread;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,7 +17,9 @@ use sha2::{Digest as _, Sha256};
 use crate::bert::{self, Bert};
 use crate::safetensors::Weights;
 use crate::table::Table;
-use crate::{EncodeError, Encoder, Purpose, TOKENS_MAX_ASSUMED, estimated_tokens, normalized};
+use crate::{
+    EncodeError, Encoder, Prefixes, Purpose, TOKENS_MAX_ASSUMED, estimated_tokens, normalized,
+};
 
 /// What a directory of a model contains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +30,18 @@ pub struct Manifest {
     pub dimensions: usize,
     /// Where it came from, in the words of whoever installed it.
     pub source: String,
+    /// What stands in front of questions and passages.
+    #[serde(flatten)]
+    pub prefixes: Prefixes,
     /// Its files, in the order of their names.
     pub files: Vec<ModelFile>,
+}
+
+/// What `config_sentence_transformers.json` says of texts.
+#[derive(Deserialize)]
+struct PromptsConfig {
+    #[serde(default)]
+    prompts: HashMap<String, String>,
 }
 
 /// A file of a model.
@@ -74,9 +88,16 @@ pub const WEIGHTS: &str = "model.safetensors";
 /// The file of the tokenizer.
 pub const TOKENIZER: &str = "tokenizer.json";
 /// Files that a directory may have besides [`WEIGHTS`] and [`TOKENIZER`].
-pub const OPTIONAL_FILES: [&str; 3] = ["config.json", "pooling.json", "sentence_bert_config.json"];
+pub const OPTIONAL_FILES: [&str; 4] = [
+    "config.json",
+    "config_sentence_transformers.json",
+    "pooling.json",
+    "sentence_bert_config.json",
+];
 
 const MANIFEST: &str = "manifest.json";
+/// How many questions are encoded at the same time on a machine with many cores.
+const QUESTIONS_MAX: usize = 4;
 const CONFIG_SIZE_BYTES_MAX: u64 = 1024 * 1024;
 /// A sentence that every model can place.
 const PROBE: &str = "the tea is green";
@@ -85,7 +106,7 @@ impl Manifest {
     /// Loads the model in a directory, encodes a sentence, and returns what it is.
     ///
     /// Fails if anything is missing, cut off, of the wrong shape or not a number, so that a manifest stands for a
-    /// model that works.
+    /// model that works. Prefixes are those that the model says itself.
     pub fn of(directory: &Path, source: &str) -> Result<Self, EncodeError> {
         let kind = Kind::of(&Weights::open(&directory.join(WEIGHTS))?)?;
         let loaded = Loaded::open(directory, kind)?;
@@ -95,7 +116,12 @@ impl Manifest {
         names.sort_unstable();
         let files = names.into_iter().map(|name| ModelFile::of(directory, name));
         let files = files.collect::<io::Result<_>>().map_err(|error| unreadable(&error))?;
-        Ok(Self { kind, dimensions: loaded.dimensions(), source: source.to_owned(), files })
+        let prompts: Option<PromptsConfig> =
+            read_config(directory, "config_sentence_transformers.json")?;
+        let prompts = prompts.and_then(|config| Prefixes::of_prompts(&config.prompts));
+        let (dimensions, source) = (loaded.dimensions(), source.to_owned());
+        let prefixes = prompts.unwrap_or_default();
+        Ok(Self { kind, dimensions, source, prefixes, files })
     }
 
     /// Reads the manifest of a directory.
@@ -134,7 +160,8 @@ impl Manifest {
             hash.update(format!("{} {}\n", file.name, file.sha256));
         }
         let digest = hex(&hash.finalize());
-        format!("{}:{}", self.kind.as_str(), digest.get(..32).unwrap_or(&digest))
+        let digest = digest.get(..32).unwrap_or(&digest);
+        self.prefixes.identified(format!("{}:{digest}", self.kind.as_str()))
     }
 }
 
@@ -225,7 +252,8 @@ impl Encoder for LocalEncoder {
     }
 
     fn tokens_max(&self) -> usize {
-        self.loaded().map_or(TOKENS_MAX_ASSUMED, Loaded::tokens_max)
+        let most = self.loaded().map_or(TOKENS_MAX_ASSUMED, Loaded::tokens_max);
+        most.saturating_sub(self.tokens(&self.manifest.prefixes.passage))
     }
 
     fn tokens(&self, text: &str) -> usize {
@@ -236,9 +264,15 @@ impl Encoder for LocalEncoder {
         }
     }
 
-    fn encode(&self, _: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
+    fn questions_max(&self) -> usize {
+        // The other half is for whoever asks.
+        thread::available_parallelism().map_or(1, |count| (count.get() / 2).clamp(1, QUESTIONS_MAX))
+    }
+
+    fn encode(&self, purpose: Purpose, texts: &[&str]) -> Result<Vec<Vec<f32>>, EncodeError> {
         let loaded = self.loaded()?;
-        texts.iter().map(|text| loaded.encode(text)).collect()
+        let prefixes = &self.manifest.prefixes;
+        texts.iter().map(|text| loaded.encode(&prefixes.add(purpose, text))).collect()
     }
 }
 

@@ -20,6 +20,27 @@ pub(crate) struct Weights {
     tensors: BTreeMap<String, Tensor>,
 }
 
+/// Reads a header: the tensors of a file of this size, whose numbers begin at an offset.
+pub(crate) fn tensors(
+    header: &[u8],
+    data_offset: u64,
+    size_bytes: u64,
+) -> Result<BTreeMap<String, Tensor>, EncodeError> {
+    let header: BTreeMap<String, serde_json::Value> =
+        serde_json::from_slice(header).map_err(|error| broken(&error))?;
+    let mut tensors = BTreeMap::new();
+    for (name, value) in header {
+        if name == "__metadata__" {
+            continue;
+        }
+        let entry = Entry::deserialize(value).map_err(|error| broken(&error))?;
+        let tensor = entry.tensor(data_offset, size_bytes);
+        let tensor = tensor.map_err(|why| broken(&format!("tensor `{name}` {why}")))?;
+        tensors.insert(name, tensor);
+    }
+    Ok(tensors)
+}
+
 /// Where a tensor lies in its file.
 #[derive(Clone, Debug)]
 pub(crate) struct Tensor {
@@ -72,19 +93,7 @@ impl Weights {
         }
         let mut header = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
         read_at(&file, &mut header, LENGTH_SIZE_BYTES).map_err(|error| broken(&error))?;
-        let header: BTreeMap<String, serde_json::Value> =
-            serde_json::from_slice(&header).map_err(|error| broken(&error))?;
-        let mut tensors = BTreeMap::new();
-        for (name, value) in header {
-            if name == "__metadata__" {
-                continue;
-            }
-            let entry = Entry::deserialize(value).map_err(|error| broken(&error))?;
-            let tensor = entry.tensor(data_offset, size_bytes);
-            let tensor = tensor.map_err(|why| broken(&format!("tensor `{name}` {why}")))?;
-            tensors.insert(name, tensor);
-        }
-        Ok(Self { file, tensors })
+        Ok(Self { file, tensors: tensors(&header, data_offset, size_bytes)? })
     }
 
     /// Returns whether the file has a tensor with this name.

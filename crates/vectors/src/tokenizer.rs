@@ -75,8 +75,12 @@ impl Tokenizer {
         if text.len() as u64 > SIZE_BYTES_MAX {
             return Err(broken(&"it is too large"));
         }
-        let description = serde_json::from_slice(&text).map_err(|error| broken(&error))?;
-        Self::new(description)
+        Self::parse(&text)
+    }
+
+    /// Parses the text of a `tokenizer.json`.
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, EncodeError> {
+        Self::new(serde_json::from_slice(text).map_err(|error| broken(&error))?)
     }
 
     fn new(description: Description) -> Result<Self, EncodeError> {

@@ -28,7 +28,7 @@ pub(crate) enum ModelCommand {
 
 #[derive(Args, Debug)]
 pub(crate) struct ModelInstallArguments {
-    /// Directory, address (`https://…`) or known name
+    /// Directory, address (`https://…`) or known name; `./NAME` is a directory of that name
     #[arg(value_name = "PATH|URL|NAME")]
     pub(crate) source: String,
     /// Name to install it under [default: that of the directory, or the known name]
@@ -37,6 +37,13 @@ pub(crate) struct ModelInstallArguments {
     /// Fail unless the weights have this SHA-256
     #[arg(long, value_name = "SHA256")]
     pub(crate) sha256: Option<String>,
+    /// What the model wants in front of a question, such as `query: ` [default: what it says itself, or
+    /// that of its family]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) question_prefix: Option<String>,
+    /// What the model wants in front of a passage, such as `passage: ` [default: likewise]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) passage_prefix: Option<String>,
 }
 
 #[derive(Args, Debug)]

@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::print::{answer, count, local, note, raw, style};
 
 pub(super) fn search(context: &Context, arguments: &SearchArguments) -> Result<(), Failure> {
-    let data = context.open_at(&arguments.past)?;
+    let data = context.open_at(&arguments.past)?.with_vectors(context);
     let request = request(&data, arguments)?;
     let page = data.engine.search(&request)?;
     let stores = if request.stores.len() > 1 { data.stores(Archived::Show)? } else { Vec::new() };
@@ -123,6 +123,7 @@ fn request(data: &Data, arguments: &SearchArguments) -> Result<SearchRequest, Fa
         offset: arguments.offset,
         limit: arguments.limit,
         explain: arguments.explain,
+        asked_by: None,
     })
 }
 

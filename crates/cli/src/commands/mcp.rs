@@ -32,6 +32,7 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
     // Who only reads named stores has nothing to read in a new data directory.
     let may_create = settings.access == Access::ReadWrite || context.named().is_empty();
     let data = if may_create { context.open_or_create()? } else { context.open()? };
+    let data = data.with_vectors(context);
     if settings.store.is_none() {
         let default = match data.default_store() {
             // The named stores are all that is offered, so a default that was deleted does not matter.

@@ -38,7 +38,7 @@ pub(super) fn run(context: &Context, command: &ModelCommand) -> Result<(), Failu
 /// Makes the vectors of all memories that have none.
 fn embed(context: &Context) -> Result<(), Failure> {
     const PARTS: u64 = 1_000;
-    let data = context.open()?;
+    let data = context.open()?.with_vectors(context);
     let style = ProgressStyle::with_template("{bar:40} {percent} %, {eta} left")
         .expect("the template is valid");
     // Nothing is drawn unless standard error is a terminal.
@@ -248,7 +248,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
         }
     };
     let checked = Checked::of(&*encoder).map_err(|error| {
-        Failure::other(format!("{}: {error}", encoder.identity())).with_hint(hint)
+        Failure::other(format!("{}: {}", encoder.identity(), error.in_detail())).with_hint(hint)
     })?;
     answer(context.form, &checked, |out| {
         let Checked { identity, dimensions, first_ms, question_ms, similar, different } = &checked;

@@ -46,7 +46,7 @@ pub(super) fn run(context: &Context, arguments: &ServeArguments) -> Result<(), F
     http.tool = mcp.tool;
     http.upstream = upstream::settings(&context.settings)?;
     descriptors::fit(&mut http);
-    let data = context.open_or_create()?;
+    let data = context.open_or_create()?.with_vectors(context);
     log_start(context, &http, &endpoints);
     let runtime = Builder::new_multi_thread()
         .enable_all()

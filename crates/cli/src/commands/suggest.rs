@@ -23,7 +23,7 @@ pub(super) fn run(context: &Context, arguments: &SuggestArguments) -> Result<(),
         }
     }
     let text = text(arguments)?;
-    let data = context.open_at(&arguments.past)?;
+    let data = context.open_at(&arguments.past)?.with_vectors(context);
     let stores = if arguments.all { all_stores(&data)? } else { named_stores(&data)? };
     let request = SuggestRequest {
         stores,
@@ -31,6 +31,7 @@ pub(super) fn run(context: &Context, arguments: &SuggestArguments) -> Result<(),
         budget_tokens: arguments.budget,
         limit: arguments.limit,
         exclude: arguments.exclude.clone(),
+        asked_by: None,
     };
     let suggestions = data.engine.suggest(&request)?;
     let mut names =

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -74,6 +75,58 @@ fn a_transformer_is_installed_as_its_authors_lay_it_out() {
 }
 
 #[test]
+fn a_model_has_the_prefixes_that_it_was_trained_with() {
+    let (quipu, from) = (Quipu::empty(), tempfile::tempdir().unwrap());
+    let directory = from.path().join("e5-tiny");
+    fs::create_dir(&directory).unwrap();
+    write_table(&directory);
+    let install = |name: &str, rest: &[&str]| {
+        let source = directory.to_str().expect("UTF-8");
+        let arguments = [&["model", "install", source, "--name", name], rest].concat();
+        quipu.json(&arguments)["manifest"].clone()
+    };
+    let of = |manifest: &Value| {
+        [&manifest["question_prefix"], &manifest["passage_prefix"]]
+            .map(|it| it.as_str().map(str::to_owned))
+    };
+    let both =
+        |question: &str, passage: &str| [Some(question.to_owned()), Some(passage.to_owned())];
+    let family = install("family", &[]);
+    assert_eq!(of(&family), both("query: ", "passage: "));
+    let given = install("given", &["--question-prefix", "ask ", "--passage-prefix", ""]);
+    assert_eq!(of(&given), [Some("ask ".to_owned()), None]);
+    let prompts =
+        r#"{"prompts": {"query": "q: ", "document": "d: "}, "default_prompt_name": null}"#;
+    fs::write(directory.join("config_sentence_transformers.json"), prompts).unwrap();
+    assert_eq!(of(&install("said", &[])), both("q: ", "d: "));
+
+    let identity = |name: &str| quipu.json(&["model", "check", name])["identity"].clone();
+    assert_ne!(identity("family"), identity("given"));
+    let out = quipu.ok(&["model", "install", directory.to_str().unwrap(), "--name", "shown"]);
+    assert!(out.contains("questions begin with \"q: \"\npassages begin with \"d: \""), "{out}");
+}
+
+/// A directory of the same name would be installed under it without being compared with the digests.
+#[test]
+fn a_known_name_is_never_a_directory() {
+    let (quipu, working) = (Quipu::empty(), tempfile::tempdir().unwrap());
+    let directory = working.path().join("all-MiniLM-L6-v2");
+    fs::create_dir(&directory).unwrap();
+    write_table(&directory);
+    let run = |source: &str| {
+        let mut command = quipu.command(&["model", "install", source]);
+        // Nothing is downloaded: nobody listens there.
+        command.env("HTTPS_PROXY", "http://127.0.0.1:9").current_dir(working.path());
+        let output = command.output().expect("it runs");
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (is_installed, error) = run("all-MiniLM-L6-v2");
+    assert!(!is_installed && error.contains("huggingface.co"), "{error}");
+    let (is_installed, error) = run("./all-MiniLM-L6-v2");
+    assert!(is_installed, "{error}");
+}
+
+#[test]
 fn weights_and_tokenizers_are_found_in_folders_of_their_own() {
     let (quipu, from, files) = (Quipu::empty(), tempfile::tempdir().unwrap(), table());
     for (folder, old, new) in [
@@ -88,6 +141,34 @@ fn weights_and_tokenizers_are_found_in_folders_of_their_own() {
     quipu.ok(&["model", "install", weights.to_str().unwrap(), "--name", "file"]);
     fs::write(from.path().join("weights/other.safetensors"), "").unwrap();
     assert_ne!(install(&quipu, path(&from), &[]).code, 0);
+}
+
+#[test]
+fn what_a_killed_installation_has_left_is_removed_by_a_later_one() {
+    let (quipu, from) = (Quipu::with_store(), table());
+    let [old, new] =
+        [".install-old", ".install-new"].map(|name| quipu.data().join("models").join(name));
+    for directory in [&old, &new] {
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join("model.safetensors"), "half of it").unwrap();
+    }
+    let long_ago = SystemTime::now() - Duration::from_hours(25);
+    fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+    assert_eq!(install(&quipu, path(&from), &[]).code, 0);
+    // Another one may still be running.
+    assert!(!old.exists() && new.exists());
+}
+
+/// A sparse file has any size and takes no room.
+#[test]
+fn files_that_are_too_large_are_not_copied() {
+    let (quipu, from) = (Quipu::empty(), table());
+    for (name, size) in [("tokenizer.json", 64 << 20), ("model.safetensors", 2 << 30)] {
+        let file = fs::OpenOptions::new().write(true).open(from.path().join(name)).unwrap();
+        file.set_len(size + 1).unwrap();
+        check_refused(&quipu, &install(&quipu, path(&from), &[]), "is larger than");
+        file.set_len(size).unwrap();
+    }
 }
 
 #[test]
@@ -162,6 +243,11 @@ fn a_model_that_cannot_be_used_is_noted_once_and_search_goes_on() {
         let err = search(settings);
         assert!(err.contains(expected), "{err}");
         assert_eq!(err.matches("searching without vectors").count(), 1, "{err}");
+        // Whoever searches for nothing needs no model.
+        for arguments in [&["ls"][..], &["cat", "/tea.md"], &["store", "list"], &["log"]] {
+            let ran = quipu.run(arguments);
+            assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{arguments:?}");
+        }
     }
     let models = quipu.data().join("models/broken");
     fs::create_dir_all(&models).unwrap();

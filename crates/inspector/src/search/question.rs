@@ -97,7 +97,8 @@ impl Question {
             ..SearchFilter::default()
         };
         let new = SearchRequest::new(stores, self.text.as_str());
-        let request = SearchRequest { filter, explain: self.explain, ..new };
+        let asked_by = Some(visit.caller.actor.clone());
+        let request = SearchRequest { filter, explain: self.explain, asked_by, ..new };
         let Some(author) = &self.author else {
             let (offset, limit) = (paging.offset(), HITS_PER_PAGE);
             return Ok(visit.engine.search(&SearchRequest { offset, limit, ..request })?);

@@ -7,8 +7,9 @@
 //! memories without vectors.
 //!
 //! One process at a time makes vectors; a lock file says which. Processes with different encoders would
-//! replace each other's vectors forever, so a process replaces those of another encoder only when it
-//! begins: the one that was started last wins.
+//! replace each other's vectors forever, so the most recently started one wins: the number of an encoder is
+//! the moment at which it was put into use, and a process that was started before that leaves it alone, also
+//! if its own encoder only begins to work hours later.
 
 use std::path::PathBuf;
 use std::sync::TryLockError;
@@ -55,7 +56,8 @@ pub enum EmbedStep {
     /// Nothing could be done now: another process is embedding, the index cannot be written, or the memories
     /// are just being changed.
     Busy,
-    /// A process that was started later uses another encoder. This one makes no more vectors.
+    /// A process that was started later uses another encoder. As long as it is in use, this one makes no
+    /// vectors.
     Superseded,
     /// The encoder has failed, for this reason.
     Failed(String),
@@ -90,8 +92,6 @@ pub struct EmbedReport {
 /// How far this process is with making vectors.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Whether this process has had its encoder in use.
-    has_claimed: bool,
     /// The memory that was tried last. A memory on which the encoder fails must not keep those that are tried
     /// after it from getting vectors.
     last: Option<(StoreId, MemoryId)>,
@@ -252,7 +252,7 @@ impl Indexer {
         deadline: Instant,
         progress: &mut Progress,
     ) -> Result<EmbedStep, End> {
-        let encoder = self.claim(meaning, progress)?;
+        let encoder = self.claim(meaning)?;
         let mut stores =
             self.file.read(|snapshot| incomplete_stores(snapshot.connection, &encoder))?;
         let is_complete = stores.is_empty();
@@ -293,26 +293,24 @@ impl Indexer {
     }
 
     /// Returns the row of the encoder, after putting it into use.
-    fn claim(&self, meaning: &Meaning, progress: &mut Progress) -> Result<EncoderRow, End> {
+    fn claim(&self, meaning: &Meaning) -> Result<EncoderRow, End> {
         let dimensions = meaning.dimensions().map_err(End::Failed)?;
         let is_ours =
             |row: &EncoderRow| row.identity == meaning.identity() && row.dimensions == dimensions;
+        let is_later = |row: &EncoderRow| row.num > meaning.since().as_micros();
         let known = self.file.read(|snapshot| encoder(snapshot.connection))?;
-        let row = match known {
-            Some(row) if is_ours(&row) => row,
-            Some(_) if progress.has_claimed => return Err(End::Superseded),
+        if let Some(row) = known.filter(is_ours) {
+            return Ok(row);
+        }
+        let now = self.engine.now();
+        let row = self.file.write(|connection| match encoder(connection)? {
+            Some(row) if is_ours(&row) => Ok(Some(row)),
+            Some(row) if is_later(&row) => Ok(None),
             Some(_) | None => {
-                let now = self.engine.now();
-                self.file.write(|connection| {
-                    match encoder(connection)?.filter(|row| is_ours(row)) {
-                        Some(row) => Ok(row),
-                        None => add_encoder(connection, (meaning.identity(), dimensions), now),
-                    }
-                })?
+                add_encoder(connection, (meaning.identity(), dimensions), now).map(Some)
             }
-        };
-        progress.has_claimed = true;
-        Ok(row)
+        })?;
+        row.ok_or(End::Superseded)
     }
 
     /// Returns the next memories of a store without vectors, the newest first; `None` after the last.
@@ -359,7 +357,7 @@ impl Indexer {
                         progress.last = last;
                     }
                     progress.singly = MEMORIES_MAX;
-                    return Err(End::Failed(error.to_string()));
+                    return Err(End::Failed(error.in_detail()));
                 }
             };
             let is_current = |made: &MemoryVectors, card: &[u8]| {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use quipu_notes::Phrase;
+use quipu_notes::{Date, DateSpan, Phrase};
 
 use super::clause::Evaluator;
 use super::context::Bonuses;
@@ -36,8 +36,8 @@ pub enum ScoreReason {
     Word(WordScore),
     /// The hit has this share of the query's words, weighted by their idf.
     Coverage(f64),
-    /// The hit is of the days that these words of the query ask about.
-    Date(String),
+    /// The hit is of the days that the query asks about.
+    Date(DateScore),
     /// This share of the query's words is within one passage of the hit.
     Nearness(f64),
     /// The memories beside the hit in its directory have words of the query.
@@ -69,6 +69,41 @@ pub struct SimilarScore {
     pub first_line: u32,
     /// The last line of the passage, 1-based.
     pub last_line: u32,
+}
+
+/// The days that a query asks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DateScore {
+    /// The words of the query that say so.
+    pub words: String,
+    /// The first day, as `2025-03-04`; `None` if there is none.
+    pub first_day: Option<String>,
+    /// The last day; `None` if there is none.
+    pub last_day: Option<String>,
+}
+
+impl From<&DateSpan> for DateScore {
+    fn from(span: &DateSpan) -> Self {
+        let written = |day: Date, none: Date| (day != none).then(|| day.to_string());
+        Self {
+            words: span.written.clone(),
+            first_day: written(span.first, Date::MIN),
+            last_day: written(span.last, Date::MAX),
+        }
+    }
+}
+
+impl fmt::Display for DateScore {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { words, first_day, last_day } = self;
+        match (first_day, last_day) {
+            (Some(first), Some(last)) if first == last => write!(out, "{words} ({first})"),
+            (Some(first), Some(last)) => write!(out, "{words} ({first} to {last})"),
+            (Some(first), None) => write!(out, "{words} (from {first})"),
+            (None, Some(last)) => write!(out, "{words} (to {last})"),
+            (None, None) => write!(out, "{words}"),
+        }
+    }
 }
 
 /// How a word or phrase counts.
@@ -134,7 +169,7 @@ impl fmt::Display for ScorePart {
             ScoreReason::Coverage(share) => {
                 write!(out, "bonus for {:.0} % of the words", share * 100.0)
             }
-            ScoreReason::Date(words) => write!(out, "bonus for its date: {words}"),
+            ScoreReason::Date(days) => write!(out, "bonus for its date: {days}"),
             ScoreReason::Nearness(share) => {
                 write!(out, "bonus for {:.0} % of the words near each other", share * 100.0)
             }
@@ -251,7 +286,7 @@ impl Ranking<'_, '_> {
             && dated.inside.get(number).is_some_and(|inside| inside.contains(doc))
         {
             let bonus = own * self.scoring.date;
-            explanation.add(ScoreReason::Date(dated.span.written.clone()), bonus);
+            explanation.add(ScoreReason::Date((&dated.span).into()), bonus);
         }
         if let Some(state) = self.freshness((number, doc))?.filter(|_| own > 0.0) {
             let lowered = explanation.score() * (state.factor() - 1.0);

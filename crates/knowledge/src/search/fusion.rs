@@ -107,7 +107,7 @@ impl Asked {
         }
         let Some(question) = question(&request.text) else { return text(None) };
         knowledge.engine.require_blocking()?;
-        match meaning.question(&question) {
+        match meaning.question(&question, request.asked_by.as_ref()) {
             Ok(question) => Ok(Self::Meaning { meaning: Arc::clone(meaning), question, ranked_by }),
             Err(reason) => {
                 let notice =

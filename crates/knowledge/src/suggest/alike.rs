@@ -7,8 +7,10 @@
 use std::sync::Arc;
 
 use quipu_core::Error;
+use quipu_notes::{SubjectKind, subject_words};
 use quipu_vectors::quantized::Question;
 
+use super::SuggestRequest;
 use crate::Knowledge;
 use crate::index::{IndexError, StoreView};
 use crate::search::{Clause, Hit, Ranking, Similar, SimilarScore, Word};
@@ -17,6 +19,8 @@ use crate::vectors::Meaning;
 /// How much of a text is encoded. A transformer takes longer for a longer text, and a text says at its
 /// beginning what it is about.
 const TEXT_SIZE_BYTES_MAX: usize = 1000;
+/// How many of its words are looked at. Those that may be its subject come first.
+const SUBJECT_WORDS_MAX: usize = 8;
 /// How far above the mean the cosine of a memory must be that does not have enough words.
 const ABOVE_MEAN_MIN: f64 = 0.35;
 /// How many standard deviations above the mean it must be.
@@ -31,19 +35,29 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Returns the vector of a text; `None` without an encoder that answers in time.
-    pub(super) fn new(knowledge: &Knowledge, text: &str) -> Result<Option<Self>, Error> {
-        let text = text.trim();
+    /// Returns the vector of a text; `None` if the text is about nothing, as a greeting is, and without an
+    /// encoder that answers in time.
+    pub(super) fn new(
+        knowledge: &Knowledge,
+        request: &SuggestRequest,
+    ) -> Result<Option<Self>, Error> {
+        let text = request.text.trim();
         let text = text.get(..text.floor_char_boundary(TEXT_SIZE_BYTES_MAX)).unwrap_or(text);
         let Some(meaning) = &knowledge.meaning else { return Ok(None) };
-        if knowledge.indexer.is_of_past() || text.is_empty() {
+        if knowledge.indexer.is_of_past() || !has_subject(text) {
             return Ok(None);
         }
         knowledge.engine.require_blocking()?;
         // Words alone are an answer too, and a host waits for it.
-        let question = meaning.question(text).ok();
+        let question = meaning.question(text, request.asked_by.as_ref()).ok();
         Ok(question.map(|question| Self { meaning: Arc::clone(meaning), question }))
     }
+}
+
+/// Returns whether a text has words that may say what it is about.
+fn has_subject(text: &str) -> bool {
+    let words = subject_words(text, SUBJECT_WORDS_MAX);
+    words.iter().any(|word| word.kind != SubjectKind::Request)
 }
 
 /// How similar the memories are to the text.

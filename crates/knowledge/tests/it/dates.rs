@@ -43,6 +43,23 @@ fn shelf() -> Library {
 }
 
 #[test]
+fn an_explanation_says_which_days_are_meant() {
+    let library = shelf();
+    for (text, shown) in [
+        ("tea in May 2025", "in may 2025 (2025-05-01 to 2025-05-31)"),
+        ("tea on 2025-12-24", "on 2025-12-24 (2025-12-24)"),
+        ("tea before 2025-06", "before 2025-06 (to 2025-05-31)"),
+        ("tea since 2025-12-24", "since 2025-12-24 (from 2025-12-24)"),
+    ] {
+        let all = hits(&library, text);
+        let mut parts = all.iter().flat_map(|hit| &hit.explanation.as_ref().expect("one").parts);
+        let part = parts.find(|part| matches!(part.reason, ScoreReason::Date(_)));
+        let part = part.expect("a memory of these days").to_string();
+        assert!(part.ends_with(&format!("bonus for its date: {shown}")), "{part}");
+    }
+}
+
+#[test]
 fn memories_of_the_days_come_first_and_others_are_found_too() {
     let library = shelf();
     let found = hits(&library, "tea on 2025-12-24");

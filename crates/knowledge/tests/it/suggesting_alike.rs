@@ -48,6 +48,33 @@ fn what_has_nothing_to_do_with_any_memory_brings_up_none() {
 }
 
 #[test]
+fn nobody_is_asked_for_the_vector_of_a_greeting() {
+    let encoder = encoder();
+    let library = with_encoder(&NOTES, &encoder);
+    embed(&library.engine);
+    for text in ["hello, how are you?", "thanks!", "please write the file", "", "?"] {
+        assert_eq!(paths(&suggest(&library, text)), Vec::<&str>::new(), "{text}");
+    }
+    assert_eq!(encoder.counts().0, 0);
+    suggest(&library, "hello, where is my vehicle?");
+    assert_eq!(encoder.counts().0, 1);
+}
+
+#[test]
+fn equal_requests_have_equal_answers_with_a_model_too() {
+    let library = embedded(&NOTES);
+    for text in ["vehicle", "Does the physician move the appointment?", "green tea at the beach"] {
+        let first = format!("{:?}", suggest(&library, text).items);
+        assert_eq!(first, format!("{:?}", suggest(&library, text).items), "{text}");
+        // Without the answers that this process remembers, too.
+        let again = library.engine.clone().with_encoder(Some(std::sync::Arc::new(encoder())));
+        let request = SuggestRequest::new(vec![library.store], text);
+        let again = again.suggest(&request).expect("it suggests");
+        assert_eq!(first, format!("{:?}", again.items), "{text}");
+    }
+}
+
+#[test]
 fn without_vectors_words_decide_as_before() {
     let with_words = |library: &Library| {
         let found = suggest(library, "never boil green tea in the vehicle");

@@ -462,6 +462,25 @@ fn another_model_makes_all_vectors_again() {
     assert_eq!(engine.check().expect("it checks").problems, []);
 }
 
+/// A server whose endpoint was down when it was started may begin to embed hours later.
+#[test]
+fn the_process_that_was_started_last_wins_even_if_it_embeds_first() {
+    let library = with_encoder(&NOTES, &encoder());
+    library.clock.advance(Duration::from_hours(1));
+    let later = Knowledge::new(library.engine.engine().clone(), library.directory.path());
+    let later = later.with_encoder(Some(Arc::new(ConceptEncoder::new("others"))));
+    embed(&later);
+    library.clock.advance(Duration::from_hours(1));
+    assert_eq!(library.engine.embed_step(LIMIT).expect("it steps"), EmbedStep::Superseded);
+    assert_eq!(later.embedded().expect("it counts"), (6, 6));
+    // A command with the model of the first one gives it back, and it goes on.
+    let command = Knowledge::new(library.engine.engine().clone(), library.directory.path());
+    embed(&command.with_encoder(Some(Arc::new(encoder()))));
+    library.put("/new.md", "a sedan");
+    let one = Embedded { embedded: 1, rejected: 0 };
+    assert_eq!(library.engine.embed_step(LIMIT).expect("it steps"), EmbedStep::Embedded(one));
+}
+
 #[test]
 fn without_a_model_there_is_no_search_by_vectors() {
     let library = shelf::with(&NOTES);

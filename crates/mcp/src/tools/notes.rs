@@ -21,12 +21,12 @@ pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     let Found { store, memory } = found;
     let content = memory.content.as_ref().expect("the note was found with its text");
     let note = Note::parse(memory.path.as_str(), content.as_str());
-    let text = match arguments.flag("include_frontmatter")? {
-        Some(false) => content.as_str().get(note.body.clone()).unwrap_or_default().trim_start(),
-        Some(true) | None => content.as_str(),
+    let lines: Vec<&str> = content.as_str().split_inclusive('\n').collect();
+    let skipped = match arguments.flag("include_frontmatter")? {
+        Some(false) => lines_before_body(content.as_str(), &note),
+        Some(true) | None => 0,
     };
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let (first, last) = range(arguments, lines.len())?;
+    let (first, last) = range(arguments, skipped, lines.len())?;
     let part = lines.get(first - 1..last).unwrap_or_default().concat();
     let has_more = last < lines.len();
     let permalink = match &then {
@@ -67,23 +67,36 @@ pub(super) fn read_note(call: &Call, arguments: &Arguments) -> Result<Answer, Er
     })
 }
 
-/// Returns the first and the last line to show, from 1.
-fn range(arguments: &Arguments, lines_count: usize) -> Result<(usize, usize), Error> {
+/// Returns the number of lines before the first line of text.
+fn lines_before_body(text: &str, note: &Note) -> usize {
+    let frontmatter = text.get(..note.body.start).unwrap_or_default().matches('\n').count();
+    let body = text.get(note.body.clone()).unwrap_or_default();
+    frontmatter + body.lines().take_while(|line| line.trim().is_empty()).count()
+}
+
+/// Returns the first and the last line to show, from 1, of those after some that are left out. Lines have the
+/// same numbers as in hits, whatever is left out.
+fn range(
+    arguments: &Arguments,
+    skipped: usize,
+    lines_count: usize,
+) -> Result<(usize, usize), Error> {
     let start = arguments.number("start_line")?;
     let end = arguments.number("end_line")?;
     let is_paged = arguments.number("page")?.is_some() || arguments.number("page_size")?.is_some();
     let (first, last) = if start.is_some() || end.is_some() {
-        (start.unwrap_or(1).max(1), end.unwrap_or(usize::MAX))
+        (start.unwrap_or(1).max(skipped + 1), end.unwrap_or(usize::MAX))
     } else if is_paged {
         let paging = arguments.paging(PAGE_LINES, usize::MAX)?;
-        (paging.offset().saturating_add(1), paging.offset().saturating_add(paging.page_size))
+        let before = paging.offset().saturating_add(skipped);
+        (before.saturating_add(1), before.saturating_add(paging.page_size))
     } else {
-        (1, usize::MAX)
+        (skipped + 1, usize::MAX)
     };
-    if first > lines_count.max(1) {
+    if first > lines_count.max(skipped + 1) {
         return Err(Error::invalid(format!("the note has only {lines_count} lines")));
     }
-    if last < first {
+    if last < start.unwrap_or(1) {
         return Err(Error::invalid("end_line must not be before start_line"));
     }
     Ok((first, last.min(lines_count)))

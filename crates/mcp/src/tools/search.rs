@@ -32,6 +32,7 @@ pub(super) fn search_notes(call: &Call, arguments: &Arguments) -> Result<Answer,
         offset: paging.offset(),
         limit: paging.page_size,
         explain: arguments.flag("explain")? == Some(true),
+        asked_by: call.client.identity.asker(),
     };
     let detail = match arguments.flag("compact")? {
         Some(true) => Detail::Compact,

@@ -32,6 +32,7 @@ pub(super) fn suggest_notes(call: &Call, arguments: &Arguments) -> Result<Answer
         budget_tokens: arguments.count("budget", BUDGET_TOKENS_DEFAULT, BUDGET_TOKENS_MAX)?,
         limit: arguments.count("limit", LIMIT_DEFAULT, LIMIT_MAX)?,
         exclude: exclude.collect::<Result<_, _>>()?,
+        asked_by: call.client.identity.asker(),
     };
     call.catch_up(&request.stores)?;
     let suggestions = call.engine().suggest(&request)?;

@@ -1,13 +1,15 @@
 //! What the scores of search results are made of.
 
-use quipu_knowledge::{Explanation, FieldScore, ScorePart, ScoreReason, SimilarScore, WordScore};
+use quipu_knowledge::{
+    DateScore, Explanation, FieldScore, ScorePart, ScoreReason, SimilarScore, WordScore,
+};
 use serde::Serialize;
 
 /// A part of a score. The parts of a hit add up to its score.
 #[derive(Clone, Debug, Serialize)]
 pub struct ScorePartBody {
-    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `neighbors`, `directory`,
-    /// `similar`, `partial` or `name`.
+    /// `word`, `coverage`, `date`, `freshness`, `nearness`, `neighbors`, `surroundings`, `directory`,
+    /// `similar`, `similar_surroundings`, `partial` or `name`.
     pub reason: &'static str,
     /// What it adds; negative if it takes something off.
     pub score: f64,
@@ -17,9 +19,33 @@ pub struct ScorePartBody {
     /// How similar the best passage is, for `similar`.
     #[serde(skip_serializing_if = "Option::is_none", flatten)]
     pub similar: Option<SimilarBody>,
-    /// The share of the query's words that a bonus is for.
+    /// The share that a bonus is in proportion to: of the query's words, or of the best hit's surroundings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
+    /// The days that the query asks about, for `date`.
+    #[serde(skip_serializing_if = "Option::is_none", flatten)]
+    pub days: Option<DaysBody>,
+    /// What follows from the frontmatter, for `freshness`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+}
+
+/// The days that a query asks about.
+#[derive(Clone, Debug, Serialize)]
+pub struct DaysBody {
+    /// The words that say so.
+    pub words: String,
+    /// The first day; null if there is none.
+    pub first_day: Option<String>,
+    /// The last day; null if there is none.
+    pub last_day: Option<String>,
+}
+
+impl From<&DateScore> for DaysBody {
+    fn from(days: &DateScore) -> Self {
+        let DateScore { words, first_day, last_day } = days.clone();
+        Self { words, first_day, last_day }
+    }
 }
 
 /// How similar the best passage of a memory is to the question.
@@ -71,21 +97,14 @@ pub struct FieldScoreBody {
 /// Returns the parts of a score.
 pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
     let part = |ScorePart { reason, score }: &ScorePart| {
-        let mut part =
-            ScorePartBody { reason: "", score: *score, word: None, similar: None, share: None };
-        part.share = match reason {
-            ScoreReason::Coverage(share)
-            | ScoreReason::Nearness(share)
-            | ScoreReason::Surroundings(share)
-            | ScoreReason::SimilarSurroundings(share)
-            | ScoreReason::Directory(share) => Some(*share),
-            ScoreReason::Word(_)
-            | ScoreReason::Date(_)
-            | ScoreReason::Neighbors
-            | ScoreReason::Similar(_)
-            | ScoreReason::Freshness(_)
-            | ScoreReason::Partial
-            | ScoreReason::Name => None,
+        let mut part = ScorePartBody {
+            reason: "",
+            score: *score,
+            word: None,
+            similar: None,
+            share: None,
+            days: None,
+            state: None,
         };
         part.reason = match reason {
             ScoreReason::Word(word) => {
@@ -96,14 +115,35 @@ pub fn score_parts(explanation: &Explanation) -> Vec<ScorePartBody> {
                 part.similar = Some((*similar).into());
                 "similar"
             }
-            ScoreReason::Coverage(_) => "coverage",
-            ScoreReason::Date(_) => "date",
-            ScoreReason::Nearness(_) => "nearness",
+            ScoreReason::Coverage(share) => {
+                part.share = Some(*share);
+                "coverage"
+            }
+            ScoreReason::Date(days) => {
+                part.days = Some(days.into());
+                "date"
+            }
+            ScoreReason::Nearness(share) => {
+                part.share = Some(*share);
+                "nearness"
+            }
             ScoreReason::Neighbors => "neighbors",
-            ScoreReason::Surroundings(_) => "surroundings",
-            ScoreReason::SimilarSurroundings(_) => "similar_surroundings",
-            ScoreReason::Directory(_) => "directory",
-            ScoreReason::Freshness(_) => "freshness",
+            ScoreReason::Surroundings(share) => {
+                part.share = Some(*share);
+                "surroundings"
+            }
+            ScoreReason::SimilarSurroundings(share) => {
+                part.share = Some(*share);
+                "similar_surroundings"
+            }
+            ScoreReason::Directory(share) => {
+                part.share = Some(*share);
+                "directory"
+            }
+            ScoreReason::Freshness(state) => {
+                part.state = Some(state.name());
+                "freshness"
+            }
             ScoreReason::Partial => "partial",
             ScoreReason::Name => "name",
         };

@@ -142,6 +142,22 @@ fn blank_texts_are_not_sent_and_have_the_zero_vector() {
 }
 
 #[test]
+fn prefixes_are_sent_in_front_of_texts_and_tell_vectors_apart() {
+    let server = Server::start(vec![vectors(&[&[1.0]]), vectors(&[&[1.0]])]);
+    let plain = encoder(&server.url);
+    let identity = plain.identity().to_owned();
+    let prefixes = Prefixes { question: "query: ".to_owned(), passage: "passage: ".to_owned() };
+    let encoder = plain.with_prefixes(prefixes);
+    assert_ne!(encoder.identity(), identity);
+    encoder.encode(Purpose::Question, &["tea"]).unwrap();
+    encoder.encode(Purpose::Memory, &["", "cups"]).unwrap();
+    assert!(encoder.tokens_max() < TOKENS_MAX_ASSUMED);
+    let requests = server.requests();
+    assert!(requests[0].contains(r#""input":["query: tea"]"#), "{requests:?}");
+    assert!(requests[1].contains(r#""input":["passage: cups"]"#), "{requests:?}");
+}
+
+#[test]
 fn the_length_is_asked_for_once() {
     let server = Server::start(vec![vectors(&[&[1.0, 0.0, 0.0]])]);
     let encoder = encoder(&server.url);
@@ -261,23 +277,85 @@ fn after_a_failure_the_server_is_left_alone() {
     let encoder = EndpointEncoder::with_limits(&server.url, "tiny", None, limits).unwrap();
     let first = encoder.encode(Purpose::Question, &["tea"]).unwrap_err();
     assert_eq!(encoder.encode(Purpose::Question, &["tea"]).unwrap_err(), first);
-    assert_eq!(encoder.state().failure.as_ref().unwrap().pause, PAUSE_MAX);
+    assert_eq!(encoder.state().question.as_ref().unwrap().pause, PAUSE_MAX);
     assert_eq!(server.requests().len(), 1);
+}
+
+fn patient(url: &str) -> EndpointEncoder {
+    let limits = Limits { pause: Duration::from_hours(1), ..Limits::default() };
+    EndpointEncoder::with_limits(url, "tiny", None, limits).unwrap()
+}
+
+#[test]
+fn a_failure_with_memories_does_not_keep_questions_from_being_asked() {
+    for (fails, works) in
+        [(Purpose::Memory, Purpose::Question), (Purpose::Question, Purpose::Memory)]
+    {
+        let server = Server::start(vec![Reply::Json(503, json!({})), vectors(&[&[1.0]])]);
+        let encoder = patient(&server.url);
+        encoder.encode(fails, &["tea"]).unwrap_err();
+        encoder.encode(works, &["tea"]).unwrap();
+        encoder.encode(fails, &["tea"]).unwrap_err();
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_is_gone_for_questions_and_memories() {
+    let server = Server::start(Vec::new());
+    let encoder = patient(&server.url);
+    server.requests();
+    let error = encoder.encode(Purpose::Memory, &["tea"]).unwrap_err();
+    assert_eq!(error.to_string(), "the endpoint failed: connection refused");
+    // Nothing is asked: that would be another connection that is refused.
+    assert_eq!(encoder.encode(Purpose::Question, &["tea"]).unwrap_err(), error);
+    assert!(encoder.state().question.is_some() && encoder.state().memory.is_some());
+}
+
+#[test]
+fn blank_texts_say_nothing_about_the_server() {
+    let server = Server::start(vec![Reply::Json(503, json!({}))]);
+    let encoder = patient(&server.url);
+    encoder.encode(Purpose::Memory, &["tea"]).unwrap_err();
+    assert!(encoder.encode(Purpose::Memory, &["", " "]).is_err());
+    assert!(encoder.state().memory.is_some());
+    assert_eq!(server.requests().len(), 1);
+}
+
+/// The words of TLS about a certificate name the host.
+#[test]
+fn errors_of_connections_do_not_say_where_the_server_is() {
+    let certificate = "certificate not valid for name \"embeddings.internal.example\"";
+    for error in [
+        ureq::Error::Io(io::Error::new(io::ErrorKind::InvalidData, certificate)),
+        ureq::Error::Io(io::Error::other(certificate)),
+        ureq::Error::Io(io::Error::new(io::ErrorKind::ConnectionReset, certificate)),
+        ureq::Error::BadUri("https://embeddings.internal.example".to_owned()),
+    ] {
+        let (Why::Server(error) | Why::Unreachable(error)) = Why::of(error) else { panic!() };
+        assert!(!error.to_string().contains("internal"), "{error}");
+        assert!(error.in_detail().contains("internal"), "{error:?}");
+    }
+    let server = Server::start(vec![Reply::Raw(b"this is no TLS".to_vec())]);
+    let encoder = encoder(&server.url.replace("http://127.0.0.1", "https://localhost"));
+    let error = encoder.encode(Purpose::Question, &["tea"]).unwrap_err().to_string();
+    assert!(error.starts_with("the endpoint failed: ") && !error.contains("localhost"), "{error}");
 }
 
 #[test]
 fn pauses_grow_until_a_call_succeeds() {
     let encoder = encoder("http://localhost:9/v1");
-    encoder.failed("x");
-    encoder.state().failure.as_mut().unwrap().pause = Duration::from_secs(4);
-    encoder.failed("x");
-    assert_eq!(encoder.state().failure.as_ref().unwrap().pause, Duration::from_secs(8));
+    let fail = || encoder.failed(&[Purpose::Memory], failure("x"));
+    fail();
+    encoder.state().memory.as_mut().unwrap().pause = Duration::from_secs(4);
+    fail();
+    assert_eq!(encoder.state().memory.as_ref().unwrap().pause, Duration::from_secs(8));
 
     let server = Server::start(vec![Reply::Json(503, json!({})), vectors(&[&[1.0]])]);
     let encoder = self::encoder(&server.url);
     encoder.encode(Purpose::Question, &["tea"]).unwrap_err();
     encoder.encode(Purpose::Question, &["tea"]).unwrap();
-    assert!(encoder.state().failure.is_none());
+    assert!(encoder.state().question.is_none());
 }
 
 #[test]

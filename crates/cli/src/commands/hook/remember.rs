@@ -47,6 +47,7 @@ pub(super) fn at_start(hook: &Hook<'_>, input: &Input) -> Result<Answer, Failure
     let settings = &hook.context.settings;
     state::clean(&settings.data);
     let Some(data) = hook.open()? else { return Ok(Answer::Nothing) };
+    let data = data.with_vectors(hook.context);
     let stores = stores(&data)?;
     let mut left = Budget(settings.hooks.start_tokens.unwrap_or(START_TOKENS));
     let mut parts = vec![left.take(introduction(&stores))];
@@ -85,6 +86,7 @@ pub(super) fn for_prompt(hook: &Hook<'_>, input: &Input) -> Result<String, Failu
         return Ok(String::new());
     }
     let Some(data) = hook.open()? else { return Ok(String::new()) };
+    let data = data.with_vectors(hook.context);
     let mut stores = stores(&data)?;
     stores.retain(|store| store.policy.writers == Writers::Everyone);
     // Without the state, the same memory could come twice: rather none.

@@ -3,10 +3,12 @@
 //! Everything is gathered and checked in a temporary directory beside the models, which is then renamed. So
 //! a model is installed as a whole or not at all.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use quipu_vectors::{Manifest, OPTIONAL_FILES, TOKENIZER, WEIGHTS, sha256};
+use quipu_vectors::{Manifest, OPTIONAL_FILES, Prefixes, TOKENIZER, WEIGHTS, sha256};
 use serde_json::json;
 
 use super::download::Download;
@@ -24,6 +26,9 @@ enum Source<'s> {
     Known(&'static KnownModel),
 }
 
+/// A model is gathered in a directory whose name begins with this.
+const STAGED_PREFIX: &str = ".install-";
+const ABANDONED_AFTER: Duration = Duration::from_hours(24);
 const WEIGHTS_SIZE_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 const OTHER_SIZE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The file that says how vectors of tokens become one, as authors of models name it and as it is installed.
@@ -44,11 +49,13 @@ pub(super) fn run(context: &Context, arguments: &ModelInstallArguments) -> Resul
     context.open_or_create()?;
     let models = encoder::models(&context.settings);
     fs::create_dir_all(&models)?;
-    let staged = tempfile::Builder::new().prefix(".install-").tempdir_in(&models)?;
+    remove_abandoned(&models);
+    let staged = tempfile::Builder::new().prefix(STAGED_PREFIX).tempdir_in(&models)?;
     source.gather(staged.path())?;
     check_digest(staged.path(), WEIGHTS, arguments.sha256.as_deref())?;
-    let manifest = Manifest::of(staged.path(), &arguments.source)
+    let mut manifest = Manifest::of(staged.path(), &arguments.source)
         .map_err(|error| Failure::other(format!("{} was not installed: {error}", name.as_str())))?;
+    manifest.prefixes = prefixes(manifest.prefixes, &[name.as_str(), source.name()], arguments);
     manifest.write(staged.path())?;
     File::open(staged.path())?.sync_all()?;
     fs::rename(staged.path(), &target)?;
@@ -60,8 +67,28 @@ pub(super) fn run(context: &Context, arguments: &ModelInstallArguments) -> Resul
         let size = size(manifest.size_bytes());
         let name = name.as_str();
         writeln!(out, "installed {name} ({kind}, {} dimensions, {size})", manifest.dimensions)?;
+        let Prefixes { question, passage } = &manifest.prefixes;
+        for (texts, prefix) in [("questions", question), ("passages", passage)] {
+            if !prefix.is_empty() {
+                writeln!(out, "{texts} begin with {prefix:?}")?;
+            }
+        }
         writeln!(out, "`quipu model use {name}` searches with it")
     })
+}
+
+/// Removes what installations have left that were killed, as far as it can be removed. One that is still
+/// running is not that old.
+fn remove_abandoned(models: &Path) {
+    let Ok(entries) = fs::read_dir(models) else { return };
+    for entry in entries.flatten() {
+        let is_staged = entry.file_name().to_string_lossy().starts_with(STAGED_PREFIX);
+        let changed = entry.metadata().and_then(|metadata| metadata.modified());
+        let age = changed.ok().and_then(|changed| changed.elapsed().ok());
+        if is_staged && age.is_some_and(|age| age > ABANDONED_AFTER) {
+            fs::remove_dir_all(entry.path()).unwrap_or_default();
+        }
+    }
 }
 
 fn source(text: &str) -> Result<Source<'_>, Failure> {
@@ -70,8 +97,9 @@ fn source(text: &str) -> Result<Source<'_>, Failure> {
     }
     let known = known::MODELS.iter().find(|model| model.name == text);
     match (known, Path::new(text)) {
-        (_, path) if path.exists() => Ok(Source::Directory(path)),
+        // A name stands for exact bytes, whatever is in the working directory.
         (Some(model), _) => Ok(Source::Known(model)),
+        (None, path) if path.exists() => Ok(Source::Directory(path)),
         (None, _) => {
             let names: Vec<_> = known::MODELS.iter().map(|model| model.name).collect();
             Err(Failure::usage(format!("`{text}` is neither a directory nor a known model"))
@@ -95,7 +123,27 @@ fn name(source: &Source<'_>, arguments: &ModelInstallArguments) -> Result<ModelN
         .map_err(|error| Failure::usage(error.to_string()).with_hint("choose a name with `--name`"))
 }
 
+/// Returns the prefixes that were given, those that the model says itself, or those of the family that one of
+/// its names is of.
+fn prefixes(of_model: Prefixes, names: &[&str], arguments: &ModelInstallArguments) -> Prefixes {
+    let of_family = || names.iter().find_map(|name| Prefixes::of_family(name));
+    let known = if of_model.is_empty() { of_family().unwrap_or_default() } else { of_model };
+    Prefixes {
+        question: arguments.question_prefix.clone().unwrap_or(known.question),
+        passage: arguments.passage_prefix.clone().unwrap_or(known.passage),
+    }
+}
+
 impl Source<'_> {
+    /// Returns what the model is called where it comes from.
+    fn name(&self) -> &str {
+        match self {
+            Self::Directory(path) => path.file_name().and_then(OsStr::to_str).unwrap_or_default(),
+            Self::Address(address) => address,
+            Self::Known(model) => model.name,
+        }
+    }
+
     /// Brings the files of the model into a directory, under the names that they are installed with.
     fn gather(&self, target: &Path) -> Result<(), Failure> {
         match self {
@@ -153,6 +201,14 @@ fn copy(path: &Path, target: &Path) -> Result<(), Failure> {
     for (from, name) in files {
         if !from.is_file() {
             continue;
+        }
+        let most = size_max(name);
+        if from.metadata().is_ok_and(|file| file.len() > most) {
+            return Err(Failure::other(format!(
+                "{} is larger than {}",
+                from.display(),
+                size(most)
+            )));
         }
         let to = target.join(name);
         let copied = fs::copy(&from, &to).and_then(|_| File::open(&to)?.sync_all());

@@ -99,6 +99,53 @@ fn long_notes_are_read_in_parts() {
     host.refusal("read_note", json!({"identifier": "Long", "start_line": 11}));
 }
 
+/// A model passes on the lines of a hit, with or without the frontmatter.
+#[test]
+fn the_lines_of_a_hit_are_those_that_read_note_returns() {
+    let quipu = Quipu::empty();
+    let mut host = Host::new(&quipu, &[]);
+    let paragraphs: Vec<_> = (1..=20).map(|number| format!("paragraph w{number}\n\n")).collect();
+    let text = format!("---\ntitle: Long\ntags: [a]\nstate: new\n---\n\n{}", paragraphs.concat());
+    host.ok("write_note", json!({"title": "Long", "content": &text}));
+    for word in ["w1", "w7", "w20"] {
+        let hit = host.ok("search_notes", json!({"query": word}));
+        let passage = &hit.data["results"][0]["passage"];
+        for with_frontmatter in [true, false] {
+            let part = json!({
+                "identifier": "Long",
+                "start_line": passage["start_line"],
+                "end_line": passage["end_line"],
+                "include_frontmatter": with_frontmatter,
+            });
+            let part = host.ok("read_note", part).data;
+            let line = |name: &str| usize::try_from(passage[name].as_u64().unwrap()).unwrap();
+            let lines: Vec<_> = text.split_inclusive('\n').collect();
+            let expected = lines[line("start_line") - 1..line("end_line")].concat();
+            assert!(expected.contains(word), "{passage}");
+            assert_eq!(part["content"], expected, "{passage}");
+            assert_eq!(part["start_line"], passage["start_line"]);
+        }
+    }
+    let body = |rest: Value| {
+        let mut all = json!({"identifier": "Long", "include_frontmatter": false});
+        all.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        all
+    };
+    let whole = host.ok("read_note", body(json!({}))).data;
+    assert!(whole["content"].as_str().unwrap().starts_with("paragraph w1\n"), "{whole}");
+    assert_eq!((&whole["start_line"], &whole["total_lines"]), (&json!(7), &json!(46)));
+    let above = host.ok("read_note", body(json!({"start_line": 1, "end_line": 7}))).data;
+    assert_eq!(above["content"], "paragraph w1\n");
+    let page = host.ok("read_note", body(json!({"page": 2, "page_size": 4}))).data;
+    assert_eq!(
+        (&page["content"], &page["start_line"]),
+        (&json!("paragraph w3\n\nparagraph w4\n\n"), &json!(11))
+    );
+    host.ok("write_note", json!({"title": "Empty", "content": "---\na: b\n---\n"}));
+    let empty = json!({"identifier": "Empty", "include_frontmatter": false});
+    assert_eq!(host.ok("read_note", empty).data["content"], "");
+}
+
 #[test]
 fn an_edit_changes_what_it_says_and_shows_it() {
     let (_quipu, mut host) = with_note();

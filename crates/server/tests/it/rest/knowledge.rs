@@ -135,7 +135,16 @@ async fn a_hit_says_that_its_note_is_over() {
     assert_eq!(found["results"][1]["freshness"]["state"], "stale");
     assert_eq!(found["results"][0].get("freshness"), None);
     let parts = found["results"][2]["explanation"].as_array().expect("a list");
-    assert!(parts.iter().any(|part| part["reason"] == "freshness"), "{parts:?}");
+    let lowered = parts.iter().find(|part| part["reason"] == "freshness");
+    assert_eq!(lowered.expect("it is lowered")["state"], "over", "{parts:?}");
+    let dated = server.get("/quipu/search?q=kettle%20since%20yesterday&explain=true").await.ok();
+    let parts = dated["results"][0]["explanation"].as_array().expect("a list");
+    let days = parts.iter().find(|part| part["reason"] == "date").expect("it is of these days");
+    assert_eq!((&days["words"], &days["last_day"]), (&json!("since yesterday"), &Value::Null));
+    assert!(
+        days["first_day"].as_str().is_some_and(|day| day.len() == "2026-11-18".len()),
+        "{days}"
+    );
 }
 
 #[tokio::test]
