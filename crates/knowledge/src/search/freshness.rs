@@ -208,15 +208,12 @@ impl Ranking<'_, '_> {
     /// Lowers the scores of notes that are over or stale.
     pub(super) fn lower(&self, number: usize, sums: &mut Sums) -> Result<(), IndexError> {
         // Among many stores, most segments have none of the words, and need no lookup.
-        let is_found = |score: &f64| *score > 0.0;
-        if !sums.scores.iter().any(is_found) || self.lowered(number)?.is_none_or(Lowered::is_empty)
+        if sums.found_mut().next().is_none() || self.lowered(number)?.is_none_or(Lowered::is_empty)
         {
             return Ok(());
         }
-        for (doc, score) in (0..).zip(&mut sums.scores) {
-            if is_found(score) {
-                *score *= self.freshness_factor((number, doc))?;
-            }
+        for (doc, score) in sums.found_mut() {
+            *score *= self.freshness_factor((number, doc))?;
         }
         Ok(())
     }

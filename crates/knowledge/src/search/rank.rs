@@ -21,7 +21,9 @@
 //! are searched together. Stopping early at the newest matches would be faster too, but would hide
 //! the best answer whenever it is old.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 use quipu_core::model::{MemoryId, StoreId, Timestamp};
 use quipu_notes::DateSpan;
@@ -63,6 +65,7 @@ pub(crate) struct Ranking<'v, 'c> {
     pub(super) dated: Option<Dated>,
     /// Which notes count less; `None` if they are not judged.
     pub(super) judging: Option<Judging>,
+    known_scores: RefCell<Option<(Vec<Word>, Rc<Scores>)>>,
 }
 
 /// The result of a search.
@@ -116,7 +119,8 @@ impl<'v, 'c> Ranking<'v, 'c> {
     ) -> Result<Self, IndexError> {
         let (space, scoring) = (phrases.space(), phrases.scoring());
         let (totals, segments) = (Totals::default(), Vec::new());
-        let mut ranking = Self { space, scoring, totals, segments, dated: None, judging: None };
+        let (dated, judging, known_scores) = (None, None, RefCell::default());
+        let mut ranking = Self { space, scoring, totals, segments, dated, judging, known_scores };
         for view in views {
             ranking.totals.add(&view.totals);
             for segment in view.segments.iter().filter(|segment| segment.count(space) > 0) {
@@ -199,8 +203,20 @@ impl<'v, 'c> Ranking<'v, 'c> {
         Ok((candidates, all))
     }
 
-    /// Scores all documents by their own words.
-    pub(super) fn scores(&self, words: &[Word]) -> Result<Scores, IndexError> {
+    /// Scores all documents by their own words. Those of the last call are kept: a search by words and
+    /// meaning needs them several times.
+    pub(super) fn scores(&self, words: &[Word]) -> Result<Rc<Scores>, IndexError> {
+        let known = self.known_scores.borrow();
+        if let Some((_, scores)) = known.as_ref().filter(|(of, _)| of == words) {
+            return Ok(Rc::clone(scores));
+        }
+        drop(known);
+        let scores = Rc::new(self.scored(words)?);
+        *self.known_scores.borrow_mut() = Some((words.to_vec(), Rc::clone(&scores)));
+        Ok(scores)
+    }
+
+    fn scored(&self, words: &[Word]) -> Result<Scores, IndexError> {
         let count = |segment: &Evaluator<'_, '_>| segment.segment().count(self.space);
         let mut sums: Vec<_> =
             self.segments.iter().map(|(_, segment)| Sums::new(count(segment))).collect();

@@ -57,11 +57,11 @@ pub struct Scoring {
 impl Scoring {
     /// The parameters that searches use.
     ///
-    /// They were chosen by hand as a compromise between notes, dialogues and public collections of
-    /// abstracts. Conversations need a length normalization that is
-    /// nearly full: with the usual `b` of 0.75, long answers crowd out the short message that holds the
-    /// fact. Without a length prior, that made a bare title of three words win over an abstract. A
-    /// weight for headings lifted long answers, whose headings repeat the words of the question.
+    /// Cross-validation over notes, dialogues and public collections of abstracts chooses no better
+    /// ones, see `docs/search.md`. Conversations need a length normalization that is full: with the
+    /// usual `b` of 0.75, long answers crowd out the short message that holds the fact. Without a
+    /// length prior, that made a bare title of three words win over an abstract. A weight for headings
+    /// lifted long answers, whose headings repeat the words of the question.
     pub const DEFAULT: Self = Self {
         k1: 2.5,
         b: 1.0,

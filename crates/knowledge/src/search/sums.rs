@@ -7,11 +7,17 @@ use crate::index::{Bits, Doc, IndexError};
 /// They are dense, because documents with any of the words match, and those are many. Looking up
 /// each candidate in each list takes twice as long.
 pub(super) struct Sums {
-    pub(super) scores: Vec<f64>,
-    /// The sum of the idf of the words that each document has.
-    covered: Vec<f64>,
-    /// Which of the words each document has.
-    words: Vec<WordSet>,
+    documents: Vec<Sum>,
+}
+
+/// The score of a document.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    score: f64,
+    /// The sum of the idf of the words that the document has.
+    covered: f64,
+    /// Which of the words it has.
+    words: WordSet,
 }
 
 /// A set of words of a query. Those after the 64th are never in it.
@@ -40,24 +46,26 @@ fn bit(number: usize) -> u64 {
 
 impl Sums {
     pub(super) fn new(count: usize) -> Self {
-        let words = vec![WordSet::default(); count];
-        Self { scores: vec![0.0; count], covered: vec![0.0; count], words }
+        Self { documents: vec![Sum::default(); count] }
     }
 
     pub(super) fn of(&self, doc: Doc) -> f64 {
-        let score = usize::try_from(doc).ok().and_then(|doc| self.scores.get(doc));
-        score.copied().unwrap_or_default()
+        self.get(doc).score
     }
 
     /// Returns which of the words a document has.
     pub(super) fn words_of(&self, doc: Doc) -> WordSet {
-        let words = usize::try_from(doc).ok().and_then(|doc| self.words.get(doc));
-        words.copied().unwrap_or_default()
+        self.get(doc).words
     }
 
-    pub(super) fn score_mut(&mut self, doc: Doc) -> Result<&mut f64, IndexError> {
+    fn get(&self, doc: Doc) -> Sum {
+        let sum = usize::try_from(doc).ok().and_then(|doc| self.documents.get(doc));
+        sum.copied().unwrap_or_default()
+    }
+
+    fn get_mut(&mut self, doc: Doc) -> Result<&mut Sum, IndexError> {
         let doc = usize::try_from(doc).ok();
-        doc.and_then(|doc| self.scores.get_mut(doc)).ok_or(IndexError::Damaged)
+        doc.and_then(|doc| self.documents.get_mut(doc)).ok_or(IndexError::Damaged)
     }
 
     /// Adds what a word of the query is worth to a document that has it.
@@ -67,18 +75,18 @@ impl Sums {
         (number, idf): (usize, f64),
         score: f64,
     ) -> Result<(), IndexError> {
-        let doc = usize::try_from(doc).ok().ok_or(IndexError::Damaged)?;
-        *self.scores.get_mut(doc).ok_or(IndexError::Damaged)? += score;
-        *self.covered.get_mut(doc).ok_or(IndexError::Damaged)? += idf;
-        self.words.get_mut(doc).ok_or(IndexError::Damaged)?.insert(number);
+        let sum = self.get_mut(doc)?;
+        sum.score += score;
+        sum.covered += idf;
+        sum.words.insert(number);
         Ok(())
     }
 
     /// Adds the bonus for having all words.
     pub(super) fn finish(&mut self, coverage: f64, all_idfs: f64) {
         if all_idfs > 0.0 {
-            for (score, covered) in self.scores.iter_mut().zip(&self.covered) {
-                *score *= 1.0 + coverage * covered / all_idfs;
+            for sum in &mut self.documents {
+                sum.score *= 1.0 + coverage * sum.covered / all_idfs;
             }
         }
     }
@@ -86,8 +94,14 @@ impl Sums {
     /// Adds the bonus for being of the days that were asked for.
     pub(super) fn prefer(&mut self, docs: &Bits, bonus: f64) -> Result<(), IndexError> {
         docs.iter().try_for_each(|doc| {
-            *self.score_mut(doc)? *= 1.0 + bonus;
+            self.get_mut(doc)?.score *= 1.0 + bonus;
             Ok(())
         })
+    }
+
+    /// Returns the documents with a score, and the scores.
+    pub(super) fn found_mut(&mut self) -> impl Iterator<Item = (Doc, &mut f64)> {
+        let scores = (0..).zip(self.documents.iter_mut().map(|sum| &mut sum.score));
+        scores.filter(|(_, score)| **score > 0.0)
     }
 }
