@@ -61,9 +61,7 @@ fn embed(context: &Context) -> Result<(), Failure> {
         ));
     }
     let body = json!({"embedded": embedded, "rejected": rejected, "memories": memories});
-    answer(context.form, &body, |out| {
-        writeln!(out, "made the vectors of {embedded} of {memories} memories")
-    })
+    answer(context.form, &body, |out| writeln!(out, "embedded {embedded} of {memories} memories"))
 }
 
 /// An installed model, as it is listed.
@@ -243,7 +241,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
             })?;
             (
                 configured,
-                "is it running, and has it this model? `[vectors]` in the settings names it",
+                "check that the server is running and serves this model; `[vectors]` in the settings names it",
             )
         }
     };
@@ -257,7 +255,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
         writeln!(out, "{question_ms:.2} ms for a question, {first_ms:.0} ms for the first one")?;
         writeln!(
             out,
-            "similarity {similar:.2} of two related sentences, {different:.2} of two others"
+            "similarity: {similar:.2} for related sentences, {different:.2} for unrelated ones"
         )
     })
 }

@@ -43,7 +43,7 @@ pub enum ScoreReason {
     Neighbors,
     /// The hit or its directory has this share of the query's words.
     Directory(f64),
-    /// The note is over or stale, as its frontmatter says.
+    /// The note is expired or stale, as its frontmatter says.
     Freshness(FreshnessState),
     /// A passage of the hit is similar to the question.
     Similar(SimilarScore),
@@ -172,7 +172,7 @@ impl fmt::Display for ScorePart {
                 write!(out, "bonus for {:.0} % of the words in it or its directory", share * 100.0)
             }
             ScoreReason::Freshness(state) => {
-                write!(out, "{}, so × {}", state.name(), state.factor())
+                write!(out, "{}: × {}", state.name(), state.factor())
             }
             ScoreReason::Similar(similar) => write!(out, "{similar}"),
             ScoreReason::Partial => write!(out, "only the beginning of a word, or a part of it"),
@@ -215,7 +215,7 @@ impl Explanation {
         self.parts.push(ScorePart { reason, score });
     }
 
-    /// Adds further parts. What a note loses for being over or stale is one part.
+    /// Adds further parts. What a note loses for being expired or stale is one part.
     pub(super) fn extend(&mut self, parts: &[ScorePart]) {
         let is_freshness = |part: &ScorePart| matches!(part.reason, ScoreReason::Freshness(_));
         for part in parts {

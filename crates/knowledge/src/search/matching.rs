@@ -100,7 +100,7 @@ pub(super) struct Search<'s> {
     pub(super) request: &'s SearchRequest,
     pub(super) languages: &'s [Language],
     pub(super) scoring: Scoring,
-    /// The time by which notes are over or stale.
+    /// The time by which notes are expired or stale.
     pub(super) now: Timestamp,
 }
 

@@ -389,7 +389,7 @@ fn a_store_with_too_many_vectors_is_searched_by_words() {
     library.engine.limit_vectors(100);
     let page = search(&library, SearchMode::Best, "automobile vehicle");
     assert_eq!((paths(&page), page.ranked_by), (vec!["/car.md"], RankedBy::Text));
-    assert!(page.notice.is_some_and(|notice| notice.contains("too many vectors")));
+    assert!(page.notice.is_some_and(|notice| notice.contains("too many embeddings")));
     assert_eq!(library.engine.vectors_size_bytes(), 0);
     library.engine.limit_vectors(1024 * 1024);
     assert_eq!(paths(&search(&library, SearchMode::Best, "vehicle")), ["/car.md"]);
