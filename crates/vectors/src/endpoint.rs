@@ -364,6 +364,10 @@ impl Encoder for EndpointEncoder {
 impl Why {
     /// Classifies an error of a connection. Its own words may name the server, as those about a certificate
     /// do, and every caller of a search would read them.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "both kinds of errors will get more variants"
+    )]
     fn of(error: ureq::Error) -> Self {
         let detail = error.to_string();
         let server = |why: &str| Self::Server(failure(why).with_detail(&*detail));

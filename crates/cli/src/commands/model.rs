@@ -135,7 +135,7 @@ fn select(context: &Context, arguments: &ModelNameArguments) -> Result<(), Failu
     let name = arguments.name.as_str();
     if name != NO_MODEL {
         let name = ModelName::parse(name).map_err(|error| Failure::usage(error.to_string()))?;
-        encoder::installed(&context.settings, &name).map_err(not_installed)?;
+        encoder::installed(&context.settings, &name).map_err(|error| not_installed(&error))?;
     }
     let file = &context.settings.file;
     let old = match std::fs::read_to_string(file) {
@@ -179,7 +179,7 @@ fn remove(context: &Context, arguments: &ModelNameArguments) -> Result<(), Failu
     let name = name.map_err(|error| Failure::usage(error.to_string()))?;
     let directory = name.directory(&context.settings);
     if !directory.is_dir() {
-        return Err(not_installed(EncodeError::new(format!(
+        return Err(not_installed(&EncodeError::new(format!(
             "the model `{}` is not installed",
             name.as_str()
         ))));
@@ -221,7 +221,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
             let name = ModelName::parse(name).map_err(|error| Failure::usage(error.to_string()))?;
             if !name.directory(settings).is_dir() {
                 let message = format!("the model `{}` is not installed", name.as_str());
-                return Err(not_installed(EncodeError::new(message)));
+                return Err(not_installed(&EncodeError::new(message)));
             }
             let broken =
                 |error: EncodeError| Failure::other(error.to_string()).with_hint(INSTALL_AGAIN);
@@ -296,7 +296,7 @@ impl Checked {
     }
 }
 
-fn not_installed(error: EncodeError) -> Failure {
+fn not_installed(error: &EncodeError) -> Failure {
     Failure::from(Error::not_found(error.to_string()))
         .with_hint("`quipu model list` shows what is installed and what can be")
 }

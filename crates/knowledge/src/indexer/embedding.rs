@@ -194,11 +194,11 @@ impl Indexer {
     fn forget_rejected(&self, meaning: &Meaning) -> Result<(), Error> {
         let stores = self.all_stores()?;
         let forgotten = self.file.write(|connection| {
-            let Some(encoder) = encoder(connection)? else { return Ok(()) };
-            if encoder.identity == meaning.identity() {
-                for store in &stores {
-                    let Some(row) = store_row(connection, *store)? else { continue };
-                    forget_rejected(connection, row.num, &encoder)?;
+            let current = encoder(connection)?.filter(|row| row.identity == meaning.identity());
+            let Some(current) = current else { return Ok(()) };
+            for store in &stores {
+                if let Some(row) = store_row(connection, *store)? {
+                    forget_rejected(connection, row.num, &current)?;
                 }
             }
             Ok(())

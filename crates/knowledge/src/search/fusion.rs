@@ -214,7 +214,7 @@ impl<'s> Fusion<'_, 's> {
         };
         let (meaning, question, ranked_by) = match strategy {
             Strategy::Text { notice } => {
-                return by_text(notice.clone(), None, self.search.by_words(rankings, limit)?);
+                return by_text(notice.clone(), None, Search::by_words(rankings, limit)?);
             }
             Strategy::Meaning { meaning, question, ranked_by } => (meaning, question, *ranked_by),
         };
@@ -225,13 +225,13 @@ impl<'s> Fusion<'_, 's> {
         let coverage = Some(similar.coverage);
         if similar.coverage.embedded == 0 {
             let notice = format!("{}; showing keyword results", similar.unusable);
-            return by_text(Some(notice), coverage, self.search.by_words(rankings, limit)?);
+            return by_text(Some(notice), coverage, Search::by_words(rankings, limit)?);
         }
         let scope = Scope::of(&self.search.request.text);
         let matches = match ranked_by {
             RankedBy::Vector => similar.by_meaning(of_memories, scope)?,
             RankedBy::Text | RankedBy::Hybrid => {
-                let words = self.search.by_words(rankings, CANDIDATES_MAX)?;
+                let words = Search::by_words(rankings, CANDIDATES_MAX)?;
                 let [of_memories] = rankings else { return Err(IndexError::Damaged) };
                 similar.fused(of_memories, words, scope)?
             }

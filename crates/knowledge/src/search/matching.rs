@@ -167,7 +167,6 @@ impl<'s> Search<'s> {
 
     /// Returns the best `limit` matches by words.
     pub(super) fn by_words(
-        &self,
         rankings: &mut [TargetRanking<'_, 's>],
         limit: usize,
     ) -> Result<Matches, IndexError> {

@@ -287,7 +287,8 @@ mod tests {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                stream.read(&mut [0; 4096]).unwrap();
+                // A request is a few hundred bytes, and comes at once.
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", content.len());
                 stream.write_all(&[head.as_bytes(), content].concat()).unwrap();
             }
