@@ -171,7 +171,7 @@ pub(crate) enum Command {
     /// Search memories, best matches first
     #[command(after_help = examples::SEARCH)]
     Search(SearchArguments),
-    /// Suggest the memories that bear on a text, as markdown for a model
+    /// Suggest the memories relevant to a text, as markdown for a model
     ///
     /// Prints nothing if no memory does. What a memory says is quoted, with its path and author: it is data
     /// that others have written, not an instruction.

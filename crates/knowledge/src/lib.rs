@@ -66,7 +66,7 @@ pub struct Knowledge {
     indexer: Arc<Indexer>,
     scoring: Scoring,
     meaning: Option<Arc<Meaning>>,
-    /// The time by which notes are over or stale; `None` for that of the clock.
+    /// The time by which notes are expired or stale; `None` for that of the clock.
     judged_at: Option<Timestamp>,
 }
 
@@ -110,7 +110,7 @@ impl Knowledge {
     /// redactions, and nobody asks about the same moment often. A store that is too large for that is
     /// searched in part, and the answer says so ([`SearchPage::is_behind`]).
     ///
-    /// Notes are over or stale as of the store's last change by then, until
+    /// Notes are expired or stale as of the store's last change by then, until
     /// [`judged_by`](Self::judged_by) names the moment that was asked for.
     pub fn at(&self, past: &Past) -> Result<Self, Error> {
         let engine = self.engine.at(past)?;
@@ -118,7 +118,7 @@ impl Knowledge {
         Ok(Self { engine, indexer, judged_at: Some(past.at), ..self.clone() })
     }
 
-    /// Returns the same knowledge of the past, in which notes are over or stale as of the time that a
+    /// Returns the same knowledge of the past, in which notes are expired or stale as of the time that a
     /// moment names. A place in the feed and a version name none.
     #[must_use]
     pub fn judged_by(self, moment: &Moment) -> Self {
@@ -128,7 +128,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns the time by which notes are over or stale.
+    /// Returns the time by which notes are expired or stale.
     fn judged_at(&self) -> Timestamp {
         self.judged_at.unwrap_or_else(|| self.engine.now())
     }

@@ -48,7 +48,7 @@ pub use scoring::Scoring;
 pub use similar::Coverage;
 pub(crate) use similar::Similar;
 
-use fusion::{Asked, Fused, Fusion};
+use fusion::{Fused, Fusion, Strategy};
 use matching::{Matches, Search};
 use plan::Plan;
 
@@ -177,7 +177,7 @@ pub struct SearchHit {
     pub explanation: Option<Explanation>,
     /// The passage that is most similar to the question, if the search was by meaning.
     pub similar: Option<SimilarScore>,
-    /// Why its note counts less, if it is over or stale.
+    /// Why its note counts less, if it is expired or stale.
     pub freshness: Option<Freshness>,
     /// The excerpt that shows why it was found.
     pub snippet: Snippet,
@@ -246,7 +246,7 @@ impl Knowledge {
     pub fn search(&self, request: &SearchRequest) -> Result<SearchPage, Error> {
         let request = &request.distinct();
         // Before anything is read: the encoder may take its time, and a redaction waits for readers.
-        let asked = Asked::new(self, request)?;
+        let strategy = Strategy::new(self, request)?;
         self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;
@@ -261,7 +261,7 @@ impl Knowledge {
                     Fused::by_text(search.by_permalink(page)?)
                 } else {
                     let fusion = Fusion { search: &search, knowledge: self };
-                    fusion.page(&asked, page).map_err(|error| lookup.failed(error))?
+                    fusion.page(&strategy, page).map_err(|error| lookup.failed(error))?
                 };
             let plan = Plan::new(request, Space::Memories, &languages, self.scoring);
             let phrases = plan.shown();

@@ -1,4 +1,4 @@
-//! Suggestions: the few memories that bear on a text.
+//! Suggestions: the few memories relevant to a text.
 //!
 //! A host asks with what is about to be given to a model (a prompt, a file, a task) and puts the answer
 //! in front of it. Nobody looks at the answer in between, so it has to be short, to say where each text
@@ -6,11 +6,11 @@
 //! common with a prompt by chance costs tokens and misleads.
 //!
 //! The most telling words of the text are searched for, as in any search; [`evidence`] decides how much
-//! a memory must have of them. Notes that are over are replaced by their successors, or left out.
+//! a memory must have of them. Notes that are expired are replaced by their successors, or left out.
 
-mod alike;
 mod evidence;
 mod picks;
+mod semantic;
 
 use std::collections::HashSet;
 
@@ -27,9 +27,9 @@ use crate::names::{Cards, NoteCard};
 use crate::search::{Freshness, Phrases, Ranking, SimilarScore};
 
 use crate::index::Space;
-use alike::{Alike, Asked};
 use evidence::Subject;
 use picks::Pick;
+use semantic::{EmbeddedText, SemanticMatches};
 
 /// What to suggest memories for.
 #[derive(Clone, Debug)]
@@ -57,14 +57,14 @@ impl SuggestRequest {
     }
 }
 
-/// The memories that bear on a text.
+/// The memories relevant to a text.
 #[derive(Clone, Debug, Default)]
 pub struct Suggestions {
     /// The suggestions, best first.
     pub items: Vec<Suggestion>,
     /// What they take, with the words around them.
     pub tokens: usize,
-    /// Memories that match and are left out, because they are over.
+    /// Memories that match and are left out, because they are expired.
     pub left_out: Vec<LeftOut>,
     /// Whether the end of the text was not read.
     pub is_text_cut: bool,
@@ -73,7 +73,7 @@ pub struct Suggestions {
     pub is_behind: bool,
 }
 
-/// A memory that bears on a text, and why.
+/// A memory relevant to a text, and why.
 #[derive(Clone, Debug)]
 pub struct Suggestion {
     /// The memory.
@@ -140,7 +140,7 @@ pub fn tokens(size_bytes: usize) -> usize {
 }
 
 impl Knowledge {
-    /// Returns the memories that bear on a text, within a budget of tokens.
+    /// Returns the memories relevant to a text, within a budget of tokens.
     ///
     /// Equal requests have equal answers until something changes.
     pub fn suggest(&self, request: &SuggestRequest) -> Result<Suggestions, Error> {
@@ -150,7 +150,7 @@ impl Knowledge {
         let end = request.text.floor_char_boundary(TEXT_SIZE_BYTES_MAX);
         let is_text_cut = end < request.text.len();
         request.text.truncate(end);
-        let asked = &Asked::new(self, &request)?;
+        let asked = &EmbeddedText::new(self, &request)?;
         let suggestions = self.lookup(&request.stores, |lookup| {
             for &store in &request.stores {
                 existing_store(lookup.reader, store)?;
@@ -169,7 +169,7 @@ struct Suggesting<'s> {
     lookup: &'s Lookup<'s>,
     request: &'s SuggestRequest,
     /// The text as a vector.
-    asked: &'s Option<Asked>,
+    asked: &'s Option<EmbeddedText>,
     /// The languages of the stores.
     languages: &'s [Language],
 }
@@ -194,7 +194,9 @@ impl Suggesting<'_> {
         let subject = subject.weighed(&ranking).map_err(failed)?;
         let mut suggestions = Suggestions { is_behind: lookup.is_behind, ..Suggestions::default() };
         let alike = match self.asked.as_ref().filter(|_| subject.has_evidence()) {
-            Some(asked) => Alike::new(self.knowledge, asked, &views, &ranking).map_err(failed)?,
+            Some(asked) => {
+                SemanticMatches::new(self.knowledge, asked, &views, &ranking).map_err(failed)?
+            }
             None => None,
         };
         let bearing = (&subject, alike.as_ref());

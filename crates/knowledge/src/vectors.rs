@@ -86,7 +86,7 @@ impl Meaning {
 
 /// Returns the error for a search that needs a model where there is none.
 pub(crate) fn no_model() -> Error {
-    Error::invalid("there is no model, so nothing can be found by meaning").with_hint(
+    Error::invalid("semantic search needs an embedding model, and none is configured").with_hint(
         "`quipu model use NAME` chooses an installed one, `quipu model install` installs one; the \
              settings can name an endpoint instead",
     )
@@ -106,17 +106,18 @@ fn encode<T>(
 ) -> Result<Vec<T>, EncodeError> {
     let vectors = encoder.encode(purpose, texts)?;
     if vectors.len() != texts.len() {
-        let message = format!("it made {} vectors of {} texts", vectors.len(), texts.len());
+        let message = format!("it returned {} embeddings for {} texts", vectors.len(), texts.len());
         return Err(EncodeError::new(message));
     }
     let dimensions = encoder.dimensions();
     let convert = |vector: Vec<f32>| {
         if vector.len() != dimensions {
-            let message = format!("it made a vector of length {}, not {dimensions}", vector.len());
+            let message =
+                format!("it returned an embedding of length {}, not {dimensions}", vector.len());
             return Err(EncodeError::new(message));
         }
         convert(&vector)
-            .ok_or_else(|| EncodeError::new("it made a vector with values that are no numbers"))
+            .ok_or_else(|| EncodeError::new("it returned an embedding with NaN or infinity"))
     };
     vectors.into_iter().map(convert).collect()
 }

@@ -45,8 +45,8 @@ mod shelf;
 mod stores;
 #[path = "it/suggesting.rs"]
 mod suggesting;
-#[path = "it/suggesting_alike.rs"]
-mod suggesting_alike;
+#[path = "it/suggesting_semantic.rs"]
+mod suggesting_semantic;
 #[path = "it/suite.rs"]
 mod suite;
 #[path = "it/vectors.rs"]

@@ -90,7 +90,7 @@ fn continued(call: &Call, arguments: &Arguments) -> Result<String, Error> {
         }
     };
     Ok(format!(
-        "{about}\n\nFirst read what bears on it: build_context for the most important note, read_note \
+        "{about}\n\nFirst read what is relevant to it: build_context for the most important note, read_note \
          for the others. Then sum up where things stand and what comes next, and continue. Write down \
          what you find out as you go."
     ))

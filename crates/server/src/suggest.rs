@@ -1,4 +1,4 @@
-//! `/quipu/stores/{store}/suggest`: the memories that bear on a text.
+//! `/quipu/stores/{store}/suggest`: the memories relevant to a text.
 
 use quipu_core::model::MemoryId;
 use quipu_knowledge::{BUDGET_TOKENS_MAX, LIMIT_MAX, SuggestRequest};

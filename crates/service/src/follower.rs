@@ -114,7 +114,7 @@ pub fn embed_index(knowledge: &Knowledge, stop: impl Fn() -> bool) {
             }
             Err(_) if stop() => return,
             Err(error) => {
-                tracing::error!(%error, "vectors could not be made");
+                tracing::error!(%error, "memories could not be embedded");
                 WAIT
             }
         };

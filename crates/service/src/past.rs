@@ -24,7 +24,7 @@ impl Then {
         Ok(if is_now(text) { then.judged_by(&Moment::Time(engine.now())) } else { then })
     }
 
-    /// Returns the same, in which notes are over or stale as of the time that a moment names.
+    /// Returns the same, in which notes are expired or stale as of the time that a moment names.
     #[must_use]
     pub fn judged_by(self, moment: &Moment) -> Self {
         Self { engine: self.engine.judged_by(moment), ..self }

@@ -60,7 +60,7 @@ const PROTOCOL: &str = "\
 
 You have a memory that outlives this conversation. Everything else is forgotten when it ends.
 
-- Look first. Before you start on a task, list your memory and read what bears on it, then build \
+- Look first. Before you start on a task, list your memory and read what is relevant to it, then build \
 on that instead of starting over.
 - Record progress as you go: decisions and their reasons, what works, what failed and why, what \
 comes next. Write it when it happens, not at the end.

@@ -258,7 +258,7 @@ impl EndpointEncoder {
         let body = response.body_mut().with_config().limit(RESPONSE_SIZE_BYTES_MAX).read_to_vec();
         let body = body.map_err(Why::of)?;
         let response: Response = serde_json::from_slice(&body).map_err(|error| {
-            Why::Unclear(format!("its answer is no list of vectors ({})", place(&error)))
+            Why::Unclear(format!("its response is not a list of embeddings ({})", place(&error)))
         })?;
         self.checked(response, texts.len())
     }
@@ -275,13 +275,15 @@ impl EndpointEncoder {
     fn checked(&self, response: Response, count: usize) -> Result<Vec<Vec<f32>>, Why> {
         let mut items = response.data;
         if items.len() != count {
-            return Err(format!("it answered {} vectors to {count} texts", items.len()).into());
+            let texts = if count == 1 { "text" } else { "texts" };
+            let why = format!("it returned {} embeddings for {count} {texts}", items.len());
+            return Err(why.into());
         }
         if items.iter().any(|item| item.index.is_some()) {
             items.sort_by_key(|item| item.index);
             let indexes = items.iter().map(|item| item.index);
             if !indexes.eq((0..count).map(Some)) {
-                return Err("it numbered its vectors wrongly".to_owned().into());
+                return Err("the `index` values in its response are wrong".to_owned().into());
             }
         }
         let mut known = self.state().dimensions;
@@ -289,11 +291,11 @@ impl EndpointEncoder {
         for item in items {
             let length = item.embedding.len();
             if !(1..=DIMENSIONS_MAX).contains(&length) {
-                return Err(format!("it answered a vector of length {length}").into());
+                return Err(format!("it returned an embedding of length {length}").into());
             }
             let expected = *known.get_or_insert(length);
             if length != expected {
-                let why = format!("it answered a vector of length {length} after {expected}");
+                let why = format!("it returned an embedding of length {length} after {expected}");
                 return Err(why.into());
             }
             let vector = normalized(item.embedding);
@@ -362,6 +364,10 @@ impl Encoder for EndpointEncoder {
 impl Why {
     /// Classifies an error of a connection. Its own words may name the server, as those about a certificate
     /// do, and every caller of a search would read them.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "both kinds of errors will get more variants"
+    )]
     fn of(error: ureq::Error) -> Self {
         let detail = error.to_string();
         let server = |why: &str| Self::Server(failure(why).with_detail(&*detail));

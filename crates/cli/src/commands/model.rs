@@ -61,9 +61,7 @@ fn embed(context: &Context) -> Result<(), Failure> {
         ));
     }
     let body = json!({"embedded": embedded, "rejected": rejected, "memories": memories});
-    answer(context.form, &body, |out| {
-        writeln!(out, "made the vectors of {embedded} of {memories} memories")
-    })
+    answer(context.form, &body, |out| writeln!(out, "embedded {embedded} of {memories} memories"))
 }
 
 /// An installed model, as it is listed.
@@ -137,7 +135,7 @@ fn select(context: &Context, arguments: &ModelNameArguments) -> Result<(), Failu
     let name = arguments.name.as_str();
     if name != NO_MODEL {
         let name = ModelName::parse(name).map_err(|error| Failure::usage(error.to_string()))?;
-        encoder::installed(&context.settings, &name).map_err(not_installed)?;
+        encoder::installed(&context.settings, &name).map_err(|error| not_installed(&error))?;
     }
     let file = &context.settings.file;
     let old = match std::fs::read_to_string(file) {
@@ -181,7 +179,7 @@ fn remove(context: &Context, arguments: &ModelNameArguments) -> Result<(), Failu
     let name = name.map_err(|error| Failure::usage(error.to_string()))?;
     let directory = name.directory(&context.settings);
     if !directory.is_dir() {
-        return Err(not_installed(EncodeError::new(format!(
+        return Err(not_installed(&EncodeError::new(format!(
             "the model `{}` is not installed",
             name.as_str()
         ))));
@@ -223,7 +221,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
             let name = ModelName::parse(name).map_err(|error| Failure::usage(error.to_string()))?;
             if !name.directory(settings).is_dir() {
                 let message = format!("the model `{}` is not installed", name.as_str());
-                return Err(not_installed(EncodeError::new(message)));
+                return Err(not_installed(&EncodeError::new(message)));
             }
             let broken =
                 |error: EncodeError| Failure::other(error.to_string()).with_hint(INSTALL_AGAIN);
@@ -243,7 +241,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
             })?;
             (
                 configured,
-                "is it running, and has it this model? `[vectors]` in the settings names it",
+                "check that the server is running and serves this model; `[vectors]` in the settings names it",
             )
         }
     };
@@ -257,7 +255,7 @@ fn check(context: &Context, arguments: &ModelCheckArguments) -> Result<(), Failu
         writeln!(out, "{question_ms:.2} ms for a question, {first_ms:.0} ms for the first one")?;
         writeln!(
             out,
-            "similarity {similar:.2} of two related sentences, {different:.2} of two others"
+            "similarity: {similar:.2} for related sentences, {different:.2} for unrelated ones"
         )
     })
 }
@@ -298,7 +296,7 @@ impl Checked {
     }
 }
 
-fn not_installed(error: EncodeError) -> Failure {
+fn not_installed(error: &EncodeError) -> Failure {
     Failure::from(Error::not_found(error.to_string()))
         .with_hint("`quipu model list` shows what is installed and what can be")
 }

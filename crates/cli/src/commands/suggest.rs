@@ -1,4 +1,4 @@
-//! `quipu suggest`: the memories that bear on a text, to be put in front of a model.
+//! `quipu suggest`: the memories relevant to a text, to be put in front of a model.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -46,7 +46,7 @@ pub(super) fn run(context: &Context, arguments: &SuggestArguments) -> Result<(),
         note("recent changes may be missing");
     }
     if suggestions.items.is_empty() {
-        note("no memory bears on this text");
+        note("no relevant memories");
     }
     for left in &suggestions.left_out {
         note(&format!("left out: {}, {}", left.path, left.freshness));

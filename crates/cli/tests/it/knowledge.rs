@@ -192,11 +192,14 @@ fn search_says_what_is_over() {
     quipu.put("/old.md", "---\nsuperseded_by: '[[Kettle]]'\n---\n# Old kettle\n\nboils water");
     let text = quipu.ok(&["search", "kettle", "--explain"]);
     assert!(text.contains("\n    superseded by [[Kettle]]\n"), "{text}");
-    assert!(text.contains("  over, so × 0.25\n"), "{text}");
+    assert!(text.contains("  expired: × 0.25\n"), "{text}");
     let found = quipu.json(&["search", "kettle"]);
     let hits = found["results"].as_array().expect("a list");
     let last = hits.last().expect("a hit");
-    assert_eq!((&last["path"], &last["freshness"]["state"]), (&"/old.md".into(), &"over".into()));
+    assert_eq!(
+        (&last["path"], &last["freshness"]["state"]),
+        (&"/old.md".into(), &"expired".into())
+    );
     assert_eq!(paths(&quipu, &["--where", "superseded_by"]), ["/old.md"]);
 }
 
@@ -220,7 +223,7 @@ fn suggest_reads_files_and_standard_input() {
     let quipu = library();
     let none = quipu.run(&["suggest", "hello, how are you?"]);
     assert_eq!((none.out.as_str(), none.code), ("", 0));
-    assert!(none.err.contains("no memory bears on this text"), "{}", none.err);
+    assert!(none.err.contains("no relevant memories"), "{}", none.err);
     let file = quipu.home.path().join("task.bin");
     std::fs::write(&file, b"\xff\x00 green tea leaves \xfe").expect("it is written");
     let path = file.to_str().expect("a path");

@@ -181,7 +181,7 @@ fn the_page_of_the_search_finds_what_is_meant() {
     assert!(found.contains("/car.md") && found.contains("cosine"), "{found}");
     endpoint.behave(endpoint::Behavior::Refuses(500));
     let noted = page("q=another+vehicle");
-    assert!(noted.contains("Note: the model cannot be used now"), "{noted}");
+    assert!(noted.contains("Note: semantic search is unavailable"), "{noted}");
     assert!(!noted.contains(&endpoint.url), "{noted}");
 }
 
@@ -198,14 +198,20 @@ fn an_installed_model_is_the_default_at_every_door() {
     assert_eq!(refused.code, 2, "{refused:?}");
     assert!(refused.err.contains("quipu model use NAME"), "{refused:?}");
     let hybrid = quipu.json(&["search", "--by", "hybrid", "cup"]);
-    assert!(hybrid["notice"].as_str().is_some_and(|it| it.contains("no model")), "{hybrid}");
+    assert!(
+        hybrid["notice"].as_str().is_some_and(|it| it.contains("no embedding model")),
+        "{hybrid}"
+    );
 
     let directory = from.path().to_str().expect("UTF-8");
     quipu.ok(&["model", "install", directory, "--name", "tiny"]);
     quipu.ok(&["model", "use", "tiny"]);
     let before = by_command(&quipu, &["cup"]);
     assert_eq!(before["vectors"], json!({"embedded": 0, "memories": 3}), "{before}");
-    assert!(before["notice"].as_str().is_some_and(|it| it.contains("no vectors yet")), "{before}");
+    assert!(
+        before["notice"].as_str().is_some_and(|it| it.contains("nothing has been embedded yet")),
+        "{before}"
+    );
     assert_eq!(quipu.json(&["model", "embed"])["embedded"], 3);
 
     let server = Server::start(&quipu);

@@ -38,7 +38,7 @@ fn scores_are_explained_on_request_and_what_is_over_says_so() {
     assert!(!page.contains("bonus for 100 % of the words"), "{page}");
     let page = site.get(&admin, "/ui/search?q=tea&explain=1").unwrap();
     assert!(page.contains("bonus for 100 % of the words"), "{page}");
-    assert!(page.contains("over, so × 0.25"), "{page}");
+    assert!(page.contains("expired: × 0.25"), "{page}");
     // It stays on while the search is changed.
     assert!(page.contains("name=\"explain\" value=\"1\""), "{page}");
 }

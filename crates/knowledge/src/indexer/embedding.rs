@@ -170,13 +170,13 @@ impl Indexer {
                 }
                 EmbedStep::Busy if idle_since.elapsed() < PATIENCE => thread::sleep(PAUSE),
                 EmbedStep::Busy => {
-                    let message = "another process makes vectors or holds the search index, or it \
-                                   cannot be written";
+                    let message = "another process is embedding or holds the index, or the index is \
+                                   not writable";
                     return Err(Error::new(ErrorKind::StorageBusy, message)
                         .with_hint("make sure that its disk has room, and try again in a while"));
                 }
                 EmbedStep::Superseded => {
-                    let message = "another process makes vectors with another encoder";
+                    let message = "another process embeds with another model";
                     return Err(Error::new(ErrorKind::StorageBusy, message)
                         .with_hint("stop the processes that have other settings"));
                 }
@@ -194,11 +194,11 @@ impl Indexer {
     fn forget_rejected(&self, meaning: &Meaning) -> Result<(), Error> {
         let stores = self.all_stores()?;
         let forgotten = self.file.write(|connection| {
-            let Some(encoder) = encoder(connection)? else { return Ok(()) };
-            if encoder.identity == meaning.identity() {
-                for store in &stores {
-                    let Some(row) = store_row(connection, *store)? else { continue };
-                    forget_rejected(connection, row.num, &encoder)?;
+            let current = encoder(connection)?.filter(|row| row.identity == meaning.identity());
+            let Some(current) = current else { return Ok(()) };
+            for store in &stores {
+                if let Some(row) = store_row(connection, *store)? {
+                    forget_rejected(connection, row.num, &current)?;
                 }
             }
             Ok(())

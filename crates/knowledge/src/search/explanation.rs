@@ -46,7 +46,7 @@ pub enum ScoreReason {
     Surroundings(f64),
     /// The hit's directory, read as one text, scores this share of the best directory.
     Directory(f64),
-    /// The note is over or stale, as its frontmatter says.
+    /// The note is expired or stale, as its frontmatter says.
     Freshness(FreshnessState),
     /// A passage of the hit is similar to the question.
     Similar(SimilarScore),
@@ -182,7 +182,7 @@ impl fmt::Display for ScorePart {
                 write!(out, "bonus for its directory, {:.0} % of the best one", share * 100.0)
             }
             ScoreReason::Freshness(state) => {
-                write!(out, "{}, so × {}", state.name(), state.factor())
+                write!(out, "{}: × {}", state.name(), state.factor())
             }
             ScoreReason::Similar(similar) => write!(out, "{similar}"),
             ScoreReason::SimilarSurroundings(share) => {
@@ -229,7 +229,7 @@ impl Explanation {
         self.parts.push(ScorePart { reason, score });
     }
 
-    /// Adds further parts. What a note loses for being over or stale is one part.
+    /// Adds further parts. What a note loses for being expired or stale is one part.
     pub(super) fn extend(&mut self, parts: &[ScorePart]) {
         let is_freshness = |part: &ScorePart| matches!(part.reason, ScoreReason::Freshness(_));
         for part in parts {

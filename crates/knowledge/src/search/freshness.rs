@@ -1,6 +1,6 @@
 //! Freshness: whether a note still holds, as its frontmatter says.
 //!
-//! The score of a note that is over or stale is multiplied by a factor. The index has a term for each
+//! The score of a note that is expired or stale is multiplied by a factor. The index has a term for each
 //! value of a frontmatter field, so the notes that this applies to are known without reading a text,
 //! and every match is ranked by it. Lowering only the hits of a page would let an old plan with better
 //! words keep its place at the top of the next one.
@@ -49,7 +49,7 @@ pub enum FreshnessField {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FreshnessState {
     /// It does not hold anymore.
-    Over,
+    Expired,
     /// It may not hold.
     Stale,
 }
@@ -91,7 +91,7 @@ impl FreshnessState {
     /// Returns the name of the state.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Over => "over",
+            Self::Expired => "expired",
             Self::Stale => "stale",
         }
     }
@@ -99,7 +99,7 @@ impl FreshnessState {
     /// Returns what the score of a note in this state is multiplied by.
     pub fn factor(self) -> f64 {
         match self {
-            Self::Over => 0.25,
+            Self::Expired => 0.25,
             Self::Stale => 0.5,
         }
     }
@@ -109,7 +109,7 @@ impl fmt::Display for Freshness {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {
             FreshnessField::SupersededBy => write!(out, "superseded by [[{}]]", self.value),
-            FreshnessField::ValidTo => write!(out, "was valid to {}", self.value),
+            FreshnessField::ValidTo => write!(out, "valid until {}", self.value),
             FreshnessField::StaleAfter => write!(out, "stale after {}", self.value),
             FreshnessField::Status => write!(out, "status {}", self.value),
         }
@@ -139,13 +139,13 @@ impl Freshness {
             (end <= now).then_some(state)
         };
         let state = match field {
-            FreshnessField::SupersededBy => (!value.is_empty()).then_some(FreshnessState::Over),
-            FreshnessField::ValidTo => passed(FreshnessState::Over),
+            FreshnessField::SupersededBy => (!value.is_empty()).then_some(FreshnessState::Expired),
+            FreshnessField::ValidTo => passed(FreshnessState::Expired),
             FreshnessField::StaleAfter => passed(FreshnessState::Stale),
             FreshnessField::Status => {
                 let status = value.to_lowercase();
                 if OVER.contains(&status.as_str()) {
-                    Some(FreshnessState::Over)
+                    Some(FreshnessState::Expired)
                 } else {
                     STALE.contains(&status.as_str()).then_some(FreshnessState::Stale)
                 }
@@ -169,7 +169,7 @@ pub(super) struct Judging {
 pub(super) struct Lowered(HashMap<Doc, FreshnessState>);
 
 impl Lowered {
-    /// Looks up the memories of a segment that are over or stale at a time.
+    /// Looks up the memories of a segment that are expired or stale at a time.
     pub(super) fn of(segment: &SegmentView<'_>, now: Timestamp) -> Result<Self, IndexError> {
         let mut lowered: HashMap<Doc, FreshnessState> = HashMap::new();
         for field in FreshnessField::ALL {
@@ -198,14 +198,14 @@ impl Lowered {
 }
 
 impl Ranking<'_, '_> {
-    /// Returns the ranking with the scores of notes lowered that are over or stale at a time.
+    /// Returns the ranking with the scores of notes lowered that are expired or stale at a time.
     pub(crate) fn judged_at(mut self, at: Timestamp) -> Self {
         let lowered = self.segments.iter().map(|_| OnceCell::new()).collect();
         self.judging = Some(Judging { at, lowered });
         self
     }
 
-    /// Lowers the scores of notes that are over or stale.
+    /// Lowers the scores of notes that are expired or stale.
     pub(super) fn lower(&self, number: usize, sums: &mut Sums) -> Result<(), IndexError> {
         // Among many stores, most segments have none of the words, and need no lookup.
         if sums.found_mut().next().is_none() || self.lowered(number)?.is_none_or(Lowered::is_empty)
@@ -230,7 +230,7 @@ impl Ranking<'_, '_> {
         Ok(Some(cell.get_or_init(|| lowered)))
     }
 
-    /// Returns the state of the note that a document is or is in, if it is over or stale.
+    /// Returns the state of the note that a document is or is in, if it is expired or stale.
     pub(super) fn freshness(
         &self,
         (number, doc): Document,
@@ -262,17 +262,17 @@ mod tests {
     #[test]
     fn each_field_says_whether_a_note_still_holds() {
         for (frontmatter, wanted) in [
-            ("valid_to: 2026-05-31", "over: was valid to 2026-05-31"),
-            ("valid_to: 2026-06-01T12:00:00Z", "over: was valid to 2026-06-01T12:00:00Z"),
-            ("valid_to: 2026-05", "over: was valid to 2026-05"),
+            ("valid_to: 2026-05-31", "expired: valid until 2026-05-31"),
+            ("valid_to: 2026-06-01T12:00:00Z", "expired: valid until 2026-06-01T12:00:00Z"),
+            ("valid_to: 2026-05", "expired: valid until 2026-05"),
             ("stale_after: 2025", "stale: stale after 2025"),
-            ("superseded_by: [[New plan]]", "over: superseded by [[New plan]]"),
-            ("superseded_by: '[[New plan]]'", "over: superseded by [[New plan]]"),
-            ("superseded_by: plans/new", "over: superseded by [[plans/new]]"),
-            ("status: Obsolete", "over: status Obsolete"),
+            ("superseded_by: [[New plan]]", "expired: superseded by [[New plan]]"),
+            ("superseded_by: '[[New plan]]'", "expired: superseded by [[New plan]]"),
+            ("superseded_by: plans/new", "expired: superseded by [[plans/new]]"),
+            ("status: Obsolete", "expired: status Obsolete"),
             ("status: [done, draft]", "stale: status draft"),
-            ("status: draft\nvalid_to: 2020", "over: was valid to 2020"),
-            ("status: obsolete\nsuperseded_by: b", "over: superseded by [[b]]"),
+            ("status: draft\nvalid_to: 2020", "expired: valid until 2020"),
+            ("status: obsolete\nsuperseded_by: b", "expired: superseded by [[b]]"),
         ] {
             assert_eq!(judged(frontmatter).as_deref(), Some(wanted), "{frontmatter}");
         }

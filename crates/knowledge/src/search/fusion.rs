@@ -72,14 +72,14 @@ impl SearchMode {
 }
 
 /// How a request is to be answered.
-pub(super) enum Asked {
+pub(super) enum Strategy {
     /// By words, and why not by meaning.
     Text { notice: Option<String> },
     /// By meaning, or by both.
     Meaning { meaning: Arc<Meaning>, question: Arc<Question>, ranked_by: RankedBy },
 }
 
-impl Asked {
+impl Strategy {
     /// Decides how to answer, and obtains the vector of the question, which may take a moment.
     pub(super) fn new(knowledge: &Knowledge, request: &SearchRequest) -> Result<Self, Error> {
         let text = |notice: Option<&str>| Ok(Self::Text { notice: notice.map(str::to_owned) });
@@ -92,17 +92,19 @@ impl Asked {
         let Some(meaning) = &knowledge.meaning else {
             return match request.mode {
                 SearchMode::Vector => Err(no_model()),
-                SearchMode::Hybrid => text(Some("there is no model, so this is by words alone")),
+                SearchMode::Hybrid => {
+                    text(Some("no embedding model is configured; showing keyword results"))
+                }
                 SearchMode::Best | SearchMode::Text | SearchMode::Title | SearchMode::Permalink => {
                     text(None)
                 }
             };
         };
         if knowledge.indexer.is_of_past() {
-            return text(Some("the past is searched by words alone"));
+            return text(Some("the past is searched by keywords only"));
         }
         if request.targets() != [SearchTarget::Memories] {
-            let notice = "observations and relations are searched by words alone";
+            let notice = "observations and relations are searched by keywords only";
             return text(is_explicit.then_some(notice));
         }
         let Some(question) = question(&request.text) else { return text(None) };
@@ -111,7 +113,7 @@ impl Asked {
             Ok(question) => Ok(Self::Meaning { meaning: Arc::clone(meaning), question, ranked_by }),
             Err(reason) => {
                 let notice =
-                    format!("the model cannot be used now ({reason}), so this is by words alone");
+                    format!("semantic search is unavailable ({reason}); showing keyword results");
                 text(Some(&notice))
             }
         }
@@ -189,12 +191,16 @@ pub(super) struct Fusion<'f, 's> {
 
 impl<'s> Fusion<'_, 's> {
     /// Returns a page of the matches.
-    pub(super) fn page(&self, asked: &Asked, page: Range<usize>) -> Result<Fused, IndexError> {
+    pub(super) fn page(
+        &self,
+        strategy: &Strategy,
+        page: Range<usize>,
+    ) -> Result<Fused, IndexError> {
         let views = self.search.views();
         let plans = self.search.plans();
         let mut rankings = self.search.rankings(&views, &plans)?;
         // One more than requested shows whether there is a next page.
-        let mut fused = self.matches(asked, (&views, &mut rankings), page.end + 1)?;
+        let mut fused = self.matches(strategy, (&views, &mut rankings), page.end + 1)?;
         fused.matches.cut(&page);
         self.search.explain(&mut fused.matches, &rankings)?;
         Ok(fused)
@@ -203,18 +209,18 @@ impl<'s> Fusion<'_, 's> {
     /// Returns the best matches, at least `limit` if there are as many.
     fn matches(
         &self,
-        asked: &Asked,
+        strategy: &Strategy,
         (views, rankings): (&[&StoreView<'_>], &mut [TargetRanking<'_, 's>]),
         limit: usize,
     ) -> Result<Fused, IndexError> {
         let by_text = |notice: Option<String>, coverage, matches| {
             Ok(Fused { matches, ranked_by: RankedBy::Text, coverage, notice })
         };
-        let (meaning, question, ranked_by) = match asked {
-            Asked::Text { notice } => {
-                return by_text(notice.clone(), None, self.search.by_words(rankings, limit)?);
+        let (meaning, question, ranked_by) = match strategy {
+            Strategy::Text { notice } => {
+                return by_text(notice.clone(), None, Search::by_words(rankings, limit)?);
             }
-            Asked::Meaning { meaning, question, ranked_by } => (meaning, question, *ranked_by),
+            Strategy::Meaning { meaning, question, ranked_by } => (meaning, question, *ranked_by),
         };
         // Only memories have vectors.
         let [of_memories] = rankings else { return Err(IndexError::Damaged) };
@@ -222,14 +228,14 @@ impl<'s> Fusion<'_, 's> {
         let similar = Similar::compared(of, views, &of_memories.ranking, (meaning, question))?;
         let coverage = Some(similar.coverage);
         if similar.coverage.embedded == 0 {
-            let notice = format!("{}, so this is by words alone", similar.unusable);
-            return by_text(Some(notice), coverage, self.search.by_words(rankings, limit)?);
+            let notice = format!("{}; showing keyword results", similar.unusable);
+            return by_text(Some(notice), coverage, Search::by_words(rankings, limit)?);
         }
         let scope = Scope::of(&self.search.request.text);
         let matches = match ranked_by {
             RankedBy::Vector => similar.by_meaning(of_memories, scope)?,
             RankedBy::Text | RankedBy::Hybrid => {
-                let words = self.search.by_words(rankings, CANDIDATES_MAX)?;
+                let words = Search::by_words(rankings, CANDIDATES_MAX)?;
                 let [of_memories] = rankings else { return Err(IndexError::Damaged) };
                 similar.fused(of_memories, words, scope)?
             }
@@ -254,7 +260,7 @@ impl Default for InContext {
 }
 
 impl Similar {
-    /// Returns the matches by meaning alone; the score is the cosine, less for notes that are over or stale.
+    /// Returns the matches by meaning alone; the score is the cosine, less for notes that are expired or stale.
     fn by_meaning(&self, of: &TargetRanking<'_, '_>, scope: Scope) -> Result<Matches, IndexError> {
         let TargetRanking { target, ranking, plan, selection, .. } = of;
         let condition = match scope {
@@ -363,7 +369,7 @@ impl Similar {
         Ok(())
     }
 
-    /// Adds to a match what its meaning is worth, less if its note is over or stale.
+    /// Adds to a match what its meaning is worth, less if its note is expired or stale.
     fn add(
         &self,
         found: &mut Match,

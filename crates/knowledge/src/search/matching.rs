@@ -100,7 +100,7 @@ pub(super) struct Search<'s> {
     pub(super) request: &'s SearchRequest,
     pub(super) languages: &'s [Language],
     pub(super) scoring: Scoring,
-    /// The time by which notes are over or stale.
+    /// The time by which notes are expired or stale.
     pub(super) now: Timestamp,
 }
 
@@ -167,7 +167,6 @@ impl<'s> Search<'s> {
 
     /// Returns the best `limit` matches by words.
     pub(super) fn by_words(
-        &self,
         rankings: &mut [TargetRanking<'_, 's>],
         limit: usize,
     ) -> Result<Matches, IndexError> {

@@ -187,7 +187,9 @@ fn count_in(list: &[u8], docs: &[Doc], counts: &mut [Counts]) -> Result<(), Inde
             break;
         }
         if let Some((_, counts)) = wanted.next_if(|(wanted, _)| **wanted == doc) {
-            Field::ALL.into_iter().for_each(|field| counts.add(field, found.of(field)));
+            for field in Field::ALL {
+                counts.add(field, found.of(field));
+            }
         }
     }
     Ok(())

@@ -68,7 +68,7 @@ pub(crate) struct Similar {
 }
 
 /// A document, and what its meaning is worth.
-pub(crate) struct Near {
+pub(crate) struct SimilarDocument {
     pub(crate) document: Document,
     pub(crate) similarity: Similarity,
 }
@@ -83,7 +83,7 @@ impl Similar {
             mean: 0.0,
             deviation: 1.0,
             scoring,
-            unusable: "the memories have no vectors yet",
+            unusable: "nothing has been embedded yet",
         }
     }
 
@@ -105,7 +105,7 @@ impl Similar {
         // A server may have got another model by the same name.
         let of = (meaning.identity(), question.dimensions());
         if (encoder.identity.as_str(), encoder.dimensions) != of {
-            similar.unusable = "the vectors are of another model";
+            similar.unusable = "the stored embeddings come from another model";
             return Ok(similar);
         }
         for view in views {
@@ -115,7 +115,7 @@ impl Similar {
                 }
                 Available::Nothing => {}
                 Available::TooMany => {
-                    similar.unusable = "there are too many vectors to be held in memory";
+                    similar.unusable = "there are too many embeddings to hold in memory";
                 }
             }
         }
@@ -190,7 +190,7 @@ impl Similar {
         ranking: &Ranking<'_, '_>,
         condition: &Clause,
         least: f64,
-    ) -> Result<(Vec<Near>, usize), IndexError> {
+    ) -> Result<(Vec<SimilarDocument>, usize), IndexError> {
         let mut nearest = Vec::new();
         for (number, ((_, segment), found)) in
             ranking.segments.iter().zip(&self.segments).enumerate()
@@ -199,12 +199,12 @@ impl Similar {
             for (doc, similarity) in (0..).zip(found) {
                 let Some(similarity) = *similarity else { continue };
                 if f64::from(similarity.cosine) > least && selected.contains(doc) {
-                    nearest.push(Near { document: (number, doc), similarity });
+                    nearest.push(SimilarDocument { document: (number, doc), similarity });
                 }
             }
         }
         let count = nearest.len();
-        let by_cosine = |left: &Near, right: &Near| -> Ordering {
+        let by_cosine = |left: &SimilarDocument, right: &SimilarDocument| -> Ordering {
             let by_cosine = right.similarity.cosine.total_cmp(&left.similarity.cosine);
             by_cosine.then_with(|| left.document.cmp(&right.document))
         };

@@ -162,7 +162,7 @@ impl Weighed {
         found.iter().map(|word| word.evidence).sum()
     }
 
-    /// Returns whether these words are enough to say that a memory bears on the text.
+    /// Returns whether these words are enough to say that a memory is relevant to the text.
     pub(super) fn is_enough(&self, found: &[SearchedWord]) -> bool {
         let evidence = Self::evidence(found);
         evidence >= EVIDENCE_MIN && evidence >= self.share_min * self.all

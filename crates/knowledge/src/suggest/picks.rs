@@ -7,8 +7,8 @@ use crate::card::Card;
 use crate::names::{Meaning, called};
 use crate::search::{Freshness, FreshnessField, FreshnessState, Hit, Ranking, SimilarScore};
 
-use super::alike::Alike;
 use super::evidence::{SearchedWord, Weighed};
+use super::semantic::SemanticMatches;
 use super::{LeftOut, Readable, Suggesting};
 
 /// A memory to suggest.
@@ -44,7 +44,7 @@ impl Suggesting<'_> {
     pub(super) fn picks(
         &self,
         ranking: &Ranking<'_, '_>,
-        (subject, alike): (&Weighed, Option<&Alike>),
+        (subject, alike): (&Weighed, Option<&SemanticMatches>),
         left_out: &mut Vec<LeftOut>,
     ) -> Result<Vec<Pick>, Error> {
         let failed = |error| self.lookup.failed(error);
@@ -67,10 +67,10 @@ impl Suggesting<'_> {
             }
             let words = subject.found(ranking, hit).map_err(failed)?;
             let alike = similar(hit);
-            let is_meant = alike.is_some()
+            let is_relevant = alike.is_some()
                 || subject.is_enough(&words)
                 || (place < NAMED_MAX && self.is_named(subject, hit, &words)?);
-            if self.request.exclude.contains(&hit.memory) || !is_meant {
+            if self.request.exclude.contains(&hit.memory) || !is_relevant {
                 continue;
             }
             let evidence = Weighed::evidence(&words);
@@ -79,7 +79,7 @@ impl Suggesting<'_> {
                 continue;
             }
             let Some(found) = self.readable(hit.store, hit.memory)? else { continue };
-            let Some((freshness, path)) = self.over(&found) else {
+            let Some((freshness, path)) = self.expired(&found) else {
                 let (score, similar, replaces) = (hit.score, alike, Vec::new());
                 add(&mut picks, Pick { found, score, words, similar, replaces });
                 continue;
@@ -120,17 +120,17 @@ impl Suggesting<'_> {
         Ok(subject.is_named(&card.title, words, self.languages))
     }
 
-    /// Returns why a memory is over and where it is; `None` if it is not.
-    fn over(&self, found: &Readable) -> Option<(Freshness, MemoryPath)> {
+    /// Returns why a memory is expired and where it is; `None` if it is not.
+    fn expired(&self, found: &Readable) -> Option<(Freshness, MemoryPath)> {
         let freshness = Freshness::of(&found.note.metadata, self.knowledge.judged_at())?;
-        let is_over = freshness.state == FreshnessState::Over;
-        is_over.then(|| (freshness, found.card.path.clone()))
+        let is_expired = freshness.state == FreshnessState::Expired;
+        is_expired.then(|| (freshness, found.card.path.clone()))
     }
 
     /// Returns the memory that replaced another, if it holds.
     fn successor(&self, mut replaced: Readable) -> Result<Option<(StoreId, MemoryId)>, Error> {
         for _ in 0..SUCCESSIONS_MAX {
-            let Some((freshness, _)) = self.over(&replaced) else {
+            let Some((freshness, _)) = self.expired(&replaced) else {
                 return Ok(Some((replaced.card.store, replaced.card.memory)));
             };
             if freshness.field != FreshnessField::SupersededBy {

@@ -99,7 +99,9 @@ impl Matrices {
         let mut held = self.all();
         let idle = held.stores.iter().filter(|(_, held)| held.used_at.elapsed() > IDLE_MAX);
         let idle: Vec<_> = idle.map(|(store, _)| *store).collect();
-        idle.into_iter().for_each(|store| held.remove(store));
+        for store in idle {
+            held.remove(store);
+        }
     }
 
     /// Returns how much memory the vectors take.

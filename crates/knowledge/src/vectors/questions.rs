@@ -109,28 +109,8 @@ impl Questions {
         let mut state = self.shared.state();
         let mut place = Place { number: None };
         let answer = loop {
-            if let Some(known) = state.known.iter().find(|known| known.text == text) {
-                break known.vector.clone();
-            }
-            if let Some((at, reason)) = &state.failed
-                && at.elapsed() < PAUSE
-            {
-                break Err(reason.clone());
-            }
-            if !state.calls.iter().any(|call| call.text == text) {
-                if let Some(reason) = self.hangs(&state) {
-                    break Err(reason);
-                }
-                if state.calls.len() < self.encoder.questions_max() && place.is_first(&state) {
-                    place.leave(&mut state);
-                    if let Err(reason) = self.begin(&mut state, &text) {
-                        break Err(reason);
-                    }
-                    // There may be room for the next one, too.
-                    self.shared.changed.notify_all();
-                } else {
-                    place.take(&mut state);
-                }
+            if let Some(answer) = self.proceed(&mut state, &mut place, &text) {
+                break answer;
             }
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
@@ -144,6 +124,40 @@ impl Questions {
         // The next one in the queue may begin.
         self.shared.changed.notify_all();
         answer
+    }
+
+    /// Begins a call if it is time, and returns the answer if there is one.
+    fn proceed(
+        &self,
+        state: &mut State,
+        place: &mut Place,
+        text: &Text,
+    ) -> Option<Result<Arc<Question>, String>> {
+        if let Some(known) = state.known.iter().find(|known| known.text == *text) {
+            return Some(known.vector.clone());
+        }
+        if let Some((at, reason)) = &state.failed
+            && at.elapsed() < PAUSE
+        {
+            return Some(Err(reason.clone()));
+        }
+        if state.calls.iter().any(|call| call.text == *text) {
+            return None;
+        }
+        if let Some(reason) = self.hangs(state) {
+            return Some(Err(reason));
+        }
+        if state.calls.len() >= self.encoder.questions_max() || !place.is_first(state) {
+            place.take(state);
+            return None;
+        }
+        place.leave(state);
+        if let Err(reason) = self.begin(state, text) {
+            return Some(Err(reason));
+        }
+        // There may be room for the next one, too.
+        self.shared.changed.notify_all();
+        None
     }
 
     /// Returns why no call is begun, if the encoder seems to hang.

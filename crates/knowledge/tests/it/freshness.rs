@@ -1,4 +1,4 @@
-//! Freshness: notes that are over or stale rank lower, and say so.
+//! Freshness: notes that are expired or stale rank lower, and say so.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn what_is_over_ranks_below_what_holds() {
     let [stale, _, over] = &hits[..] else { panic!("three hits") };
     assert!((over.score * 2.0 - stale.score).abs() < 1e-9, "{} {}", over.score, stale.score);
     let mut reasons = over.explanation.iter().flat_map(|it| &it.parts).map(|part| &part.reason);
-    assert!(reasons.any(|it| *it == ScoreReason::Freshness(FreshnessState::Over)));
+    assert!(reasons.any(|it| *it == ScoreReason::Freshness(FreshnessState::Expired)));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_note_is_over_when_the_clock_passes_its_end() {
     assert_eq!(said_at("2026-04-01T07:59:59.999999Z"), ["/b.md", "/a.md", "/c.md"]);
     assert_eq!(said_at("2026-04-01T08:00:00Z"), ["/a.md", "/c.md", stale]);
     assert_eq!(said_at("2026-05-01T23:59:59.999999Z"), ["/a.md", "/c.md", stale]);
-    assert_eq!(said_at("2026-05-02T00:00:00Z"), ["/c.md", stale, "/a.md was valid to 2026-05-01"]);
+    assert_eq!(said_at("2026-05-02T00:00:00Z"), ["/c.md", stale, "/a.md valid until 2026-05-01"]);
 }
 
 #[test]
@@ -85,10 +85,10 @@ fn the_past_is_judged_by_its_own_time() {
         let then = library.engine.at(&past).expect("it opens").judged_by(&moment);
         said(&hits(&then, &SearchRequest::new(vec![library.store], "tea")))
     };
-    assert_eq!(said(&found(&library, "tea")), ["/b.md", "/a.md was valid to 2026-05-01"]);
+    assert_eq!(said(&found(&library, "tea")), ["/b.md", "/a.md valid until 2026-05-01"]);
     assert_eq!(said_at("2026-04-01T00:00:00Z"), ["/a.md"]);
     // Nothing had changed since March.
-    assert_eq!(said_at("2026-06-01T00:00:00Z"), ["/a.md was valid to 2026-05-01"]);
+    assert_eq!(said_at("2026-06-01T00:00:00Z"), ["/a.md valid until 2026-05-01"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Suggestions: the few memories that bear on a text.
+//! Suggestions: the few memories relevant to a text.
 
 use proptest::prelude::*;
 use quipu_core::ErrorKind;

@@ -255,21 +255,30 @@ fn pages_fit_together() {
     let notes: Vec<_> = (0..60)
         .map(|number| {
             let word = ["car", "automobile", "sedan", "puppy", "tea"][number % 5];
-            (format!("/{number}.md"), format!("note {number} about a {word} and more {word}"))
+            let state = ["state: new", "status: draft", "status: obsolete"][number % 3];
+            let day = number % 28 + 1;
+            let text =
+                format!("---\n{state}\ndate: 2025-05-{day:02}\n---\nnote {number} about a {word}");
+            (format!("/{number}.md"), text)
         })
         .collect();
     let notes: Vec<_> = notes.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let library = embedded(&notes);
-    for mode in [SearchMode::Best, SearchMode::Vector] {
-        let all = SearchRequest { limit: 500, ..request(&library, mode, "a car and a vehicle") };
+    let questions = ["a car and a vehicle", "a vehicle since 2025-05-14"];
+    for (mode, question) in [SearchMode::Text, SearchMode::Best, SearchMode::Vector]
+        .iter()
+        .flat_map(|mode| questions.map(|it| (*mode, it)))
+    {
+        let all = SearchRequest { limit: 500, ..request(&library, mode, question) };
         let all = library.engine.search(&all).expect("it searches");
         assert!(all.hits.len() > 10, "{mode:?}");
+        assert!(all.hits.is_sorted_by(|left, right| left.score >= right.score), "{mode:?}");
         let mut paged = Vec::new();
         loop {
             let page = SearchRequest {
                 limit: 3,
                 offset: paged.len(),
-                ..request(&library, mode, "a car and a vehicle")
+                ..request(&library, mode, question)
             };
             let page = library.engine.search(&page).expect("it searches");
             assert_eq!(page.total, all.total);
@@ -380,7 +389,7 @@ fn a_store_with_too_many_vectors_is_searched_by_words() {
     library.engine.limit_vectors(100);
     let page = search(&library, SearchMode::Best, "automobile vehicle");
     assert_eq!((paths(&page), page.ranked_by), (vec!["/car.md"], RankedBy::Text));
-    assert!(page.notice.is_some_and(|notice| notice.contains("too many vectors")));
+    assert!(page.notice.is_some_and(|notice| notice.contains("too many embeddings")));
     assert_eq!(library.engine.vectors_size_bytes(), 0);
     library.engine.limit_vectors(1024 * 1024);
     assert_eq!(paths(&search(&library, SearchMode::Best, "vehicle")), ["/car.md"]);

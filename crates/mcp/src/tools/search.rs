@@ -172,7 +172,10 @@ fn line(hit: &SearchHit, stores: &[Store], actors: &Actors<'_>, detail: Detail) 
     let note = &hit.note;
     let head = format!("{} ({}, {})", note.title, note.path, store_name(stores, note.store));
     if detail == Detail::Compact {
-        return head;
+        return match &hit.freshness {
+            Some(freshness) => format!("{head}, {freshness}"),
+            None => head,
+        };
     }
     let found = match &hit.found {
         Found::Memory => hit.snippet.text.clone(),

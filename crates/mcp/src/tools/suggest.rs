@@ -1,4 +1,4 @@
-//! `suggest_notes`: the notes that bear on a text.
+//! `suggest_notes`: the notes relevant to a text.
 
 use quipu_core::Error;
 use quipu_core::model::{MemoryId, Store};
@@ -16,7 +16,7 @@ use super::shown::Actors;
 use crate::answer::Answer;
 use crate::arguments::Arguments;
 
-const NONE: &str = "No note bears on this.";
+const NONE: &str = "No relevant notes.";
 const IS_BEHIND: &str = "\nThe search index cannot be updated: recent changes may be missing.";
 
 pub(super) fn suggest_notes(call: &Call, arguments: &Arguments) -> Result<Answer, Error> {

@@ -120,7 +120,7 @@ pub struct HitBody {
     /// The passage that is most similar to the question, if the search was by meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub similar: Option<SimilarBody>,
-    /// Why its note counts less, if it is over or stale.
+    /// Why its note counts less, if it is expired or stale.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freshness: Option<FreshnessBody>,
     /// An excerpt that shows the match.

@@ -26,7 +26,7 @@ pub struct SuggestionsBody {
     pub suggestions: Vec<SuggestionBody>,
     /// How many tokens they take in `markdown`, as an estimate.
     pub tokens: usize,
-    /// What matches and is left out, because it is over.
+    /// What matches and is left out, because it is expired.
     pub left_out: Vec<LeftOutBody>,
     /// Whether the end of the text was not read.
     pub is_text_cut: bool,
@@ -50,7 +50,7 @@ impl SuggestionsBody {
     }
 }
 
-/// A memory that bears on a text.
+/// A memory relevant to a text.
 #[derive(Clone, Debug, Serialize)]
 pub struct SuggestionBody {
     /// The memory.
@@ -125,7 +125,7 @@ impl From<&LeftOut> for LeftOutBody {
 /// Why a note counts less than others.
 #[derive(Clone, Debug, Serialize)]
 pub struct FreshnessBody {
-    /// `over` or `stale`.
+    /// `expired` or `stale`.
     pub state: &'static str,
     /// The field of the frontmatter that says so.
     pub field: &'static str,

@@ -229,16 +229,19 @@ fn redirects_are_not_followed() {
 #[test]
 fn answers_that_lie_fail() {
     let answer = |data: Value| Reply::Json(200, json!({"data": data}));
-    check_failure(answer(json!([])), "0 vectors to 1 texts");
-    check_failure(vectors(&[&[1.0], &[1.0]]), "2 vectors to 1 texts");
-    check_failure(answer(json!([{"index": 1, "embedding": [1.0]}])), "numbered");
-    check_failure(answer(json!([{"index": 0, "embedding": [1.0, null]}])), "no list of vectors");
+    check_failure(answer(json!([])), "returned 0 embeddings for 1 text");
+    check_failure(vectors(&[&[1.0], &[1.0]]), "returned 2 embeddings for 1 text");
+    check_failure(answer(json!([{"index": 1, "embedding": [1.0]}])), "`index` values");
+    check_failure(
+        answer(json!([{"index": 0, "embedding": [1.0, null]}])),
+        "not a list of embeddings",
+    );
     check_failure(answer(json!([{"index": 0, "embedding": [1e39]}])), "NaN or infinity");
     check_failure(answer(json!([{"index": 0, "embedding": []}])), "length 0");
-    check_failure(Reply::Json(200, json!("<html>")), "no list of vectors");
+    check_failure(Reply::Json(200, json!("<html>")), "not a list of embeddings");
     let nan = r#"{"data":[{"index":0,"embedding":[NaN]}]}"#;
     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{nan}", nan.len());
-    check_failure(Reply::Raw(head.into_bytes()), "no list of vectors");
+    check_failure(Reply::Raw(head.into_bytes()), "not a list of embeddings");
 }
 
 #[test]

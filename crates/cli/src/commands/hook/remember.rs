@@ -41,7 +41,7 @@ pub(super) fn stores(data: &Data) -> Result<Vec<Store>, Failure> {
     }
 }
 
-/// Answers the start of a session: how to use the memory, where the last session stopped, what bears on
+/// Answers the start of a session: how to use the memory, where the last session stopped, what is relevant to
 /// this folder and branch, and what changed last. Each part gets what the ones before have left.
 pub(super) fn at_start(hook: &Hook<'_>, input: &Input) -> Result<Answer, Failure> {
     let settings = &hook.context.settings;
@@ -79,7 +79,7 @@ pub(super) fn at_start(hook: &Hook<'_>, input: &Input) -> Result<Answer, Failure
     Ok(Answer::Nothing.with_context(parts.join("\n")))
 }
 
-/// Returns the memories that bear on a prompt and were not shown yet; empty if there are none.
+/// Returns the memories relevant to a prompt and were not shown yet; empty if there are none.
 pub(super) fn for_prompt(hook: &Hook<'_>, input: &Input) -> Result<String, Failure> {
     // Cursor takes no text for the model here, so nothing must count as shown.
     if input.host == HookHost::Cursor || input.prompt.trim().is_empty() {

@@ -270,3 +270,44 @@ fn check_digest(directory: &Path, name: &str, expected: Option<&str>) -> Result<
     Err(Failure::other(format!("{name} has the SHA-256 {found}, not {expected}"))
         .with_hint("nothing was installed"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::known::KnownFile;
+    use super::*;
+
+    /// Returns the address of a server that has one file.
+    fn serving(content: &'static [u8]) -> &'static str {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                // A request is a few hundred bytes, and comes at once.
+                assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", content.len());
+                stream.write_all(&[head.as_bytes(), content].concat()).unwrap();
+            }
+        });
+        url.leak()
+    }
+
+    #[test]
+    fn a_known_name_stands_for_exact_bytes() {
+        let sha256 = sha256(&mut &b"weights"[..]).unwrap().leak();
+        let files: &'static [KnownFile] =
+            vec![KnownFile { path: "model.safetensors", sha256 }].leak();
+        let gathered = |content| {
+            let model = KnownModel { name: "known", about: "", base: serving(content), files };
+            let target = tempfile::tempdir().unwrap();
+            Source::Known(Box::leak(Box::new(model))).gather(target.path())
+        };
+        gathered(b"weights").unwrap();
+        let error = format!("{:?}", gathered(b"others!").unwrap_err());
+        assert!(error.contains("has the SHA-256"), "{error}");
+    }
+}

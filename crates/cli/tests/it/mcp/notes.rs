@@ -393,12 +393,12 @@ fn notes_are_suggested_for_a_text() {
     let item = &answer.data["suggestions"][0];
     assert_eq!(item["file_path"], "/drinks/Green Tea.md");
     assert_eq!(item["reasons"]["replaces"], json!(["/Old tea.md"]));
-    assert_eq!(answer.data["left_out"][0]["freshness"]["state"], "over");
+    assert_eq!(answer.data["left_out"][0]["freshness"]["state"], "expired");
     let found = host.ok("search_notes", json!({"query": "green tea"}));
     assert!(found.text.contains("superseded by [[Green Tea]]"), "{}", found.text);
     assert_eq!(found.data["results"][1]["freshness"]["field"], "superseded_by");
     let none = host.ok("suggest_notes", json!({"text": "hello, how are you?"}));
-    assert_eq!((none.text.as_str(), &none.data["tokens"]), ("No note bears on this.", &json!(0)));
+    assert_eq!((none.text.as_str(), &none.data["tokens"]), ("No relevant notes.", &json!(0)));
     assert!(host.refusal("suggest_notes", json!({})).contains("text"));
     let refusal = host.refusal("suggest_notes", json!({"text": "tea", "exclude": ["x"]}));
     assert!(refusal.contains("`x`"), "{refusal}");

@@ -19,14 +19,14 @@ const WRONGS: [(Behavior, &str); 10] = [
     (Behavior::Refuses(401), "it refused the key"),
     (Behavior::Refuses(404), "check the address and the model"),
     (Behavior::Refuses(307), "it answered 307, a redirect"),
-    (Behavior::Says("<html>"), "its answer is no list of vectors"),
+    (Behavior::Says("<html>"), "its response is not a list of embeddings"),
     (
         Behavior::Says(r#"{"data":[{"index":0,"embedding":[NaN]}]}"#),
-        "its answer is no list of vectors",
+        "its response is not a list of embeddings",
     ),
     (Behavior::Says(r#"{"data":[{"index":0,"embedding":[1e39,1]}]}"#), "NaN or infinity"),
     (Behavior::Closes, "the endpoint failed"),
-    (Behavior::Forgets, "it answered 0 vectors to 1 texts"),
+    (Behavior::Forgets, "it returned 0 embeddings for 1 text"),
 ];
 
 /// Asserts that a search goes on by words, and says why, once.
@@ -53,7 +53,7 @@ fn a_server_that_does_not_work_leaves_the_search_by_words() {
         endpoint.behave(wrong);
         check_by_words(&quipu, reason);
         let checked = quipu.run(&["model", "check"]);
-        check_refused(&checked, reason, "is it running");
+        check_refused(&checked, reason, "check that the server is running");
         assert!(checked.err.contains(&endpoint.url), "{checked:?}");
         check_refused(&quipu.run(&["model", "embed"]), reason, "`quipu model check`");
     }
@@ -67,11 +67,15 @@ fn a_server_that_hangs_or_is_gone_leaves_the_search_by_words() {
     let (quipu, endpoint) = embedded();
     endpoint.behave(Behavior::Hangs);
     check_by_words(&quipu, "it has not answered within 300 ms");
-    check_refused(&quipu.run(&["model", "check"]), "timeout", "is it running");
+    check_refused(&quipu.run(&["model", "check"]), "timeout", "check that the server is running");
     let gone = "[vectors]\nendpoint = 'http://127.0.0.1:9/v1'\nendpoint_model = 'x'\n";
     fs::write(quipu.data().join("quipu.toml"), gone).expect("it is written");
     check_by_words(&quipu, "refused");
-    check_refused(&quipu.run(&["model", "check"]), "http://127.0.0.1:9/v1", "is it running");
+    check_refused(
+        &quipu.run(&["model", "check"]),
+        "http://127.0.0.1:9/v1",
+        "check that the server is running",
+    );
     check_refused(&quipu.run(&["model", "embed"]), "refused", "`quipu model check`");
 }
 
@@ -87,7 +91,10 @@ fn an_answer_to_a_caller_does_not_say_where_the_server_is() {
             (&found["results"][0]["path"], &found["search_type"]),
             (&json!("/tea.md"), &json!("text"))
         );
-        assert!(notice.contains("cannot be used now") && !notice.contains("127.0.0.1"), "{notice}");
+        assert!(
+            notice.contains("semantic search is unavailable") && !notice.contains("127.0.0.1"),
+            "{notice}"
+        );
         // The first failure is the one that is said for a while.
         assert!(notice.contains(WRONGS[0].1) || notice.contains(reason), "{notice}");
     }
@@ -251,5 +258,5 @@ fn a_broken_model_leaves_the_search_by_words_and_the_check_says_what_to_do() {
 
 /// A model that is known to be broken is not used from the start; another one fails with its first text.
 fn reason_of(reason: &str) -> &str {
-    if reason.is_empty() { "the model cannot be used now" } else { reason }
+    if reason.is_empty() { "semantic search is unavailable" } else { reason }
 }

@@ -135,7 +135,10 @@ fn another_model_replaces_the_vectors_while_a_server_makes_them() {
     // The server has the old model until it is started again, and says why it does not use it.
     let by_words = by_rest(&server, "query=physician");
     assert_eq!(by_words["search_type"], "text", "{by_words}");
-    assert_eq!(by_words["notice"], "the vectors are of another model, so this is by words alone");
+    assert_eq!(
+        by_words["notice"],
+        "the stored embeddings come from another model; showing keyword results"
+    );
     assert!(by_words["total"].as_u64() > Some(1), "{by_words}");
     quipu.put("/late.md", "the surgeon is late");
     let late = by_rest(&server, "query=late");
@@ -154,7 +157,10 @@ fn a_server_whose_model_gets_another_size_is_not_compared_with_old_vectors() {
     endpoint.behave(Behavior::Truncates(12));
     let found = by_command(&quipu, &["physician"]);
     assert_eq!(found["search_type"], "text", "{found}");
-    assert_eq!(found["notice"], "the vectors are of another model, so this is by words alone");
+    assert_eq!(
+        found["notice"],
+        "the stored embeddings come from another model; showing keyword results"
+    );
     check_like_new(&quipu);
 }
 
@@ -239,6 +245,6 @@ fn a_setting_of_no_model_embeds_nothing() {
     let mut command = quipu.command(&["model", "embed"]);
     command.env("QUIPU_VECTORS_MODEL", "none");
     let ran = run(command, b"");
-    assert!(ran.code != 0 && ran.err.contains("there is no model"), "{ran:?}");
+    assert!(ran.code != 0 && ran.err.contains("needs an embedding model"), "{ran:?}");
     assert_eq!(endpoint.requests_count(), 0);
 }

@@ -95,7 +95,9 @@ fn equal_questions_are_encoded_once() {
             (0..4).map(|_| scope.spawn(|| questions.ask("tea", None).unwrap())).collect();
         encoder.wait_for(1);
         encoder.open();
-        asked.into_iter().for_each(|asked| drop(asked.join().unwrap()));
+        for asked in asked {
+            asked.join().unwrap();
+        }
     });
     assert_eq!(encoder.state().given, ["tea"]);
 }

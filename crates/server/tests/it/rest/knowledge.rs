@@ -129,14 +129,14 @@ async fn a_hit_says_that_its_note_is_over() {
     let found = server.get("/quipu/search?q=enamel%20kettle&explain=true").await.ok();
     assert_eq!(paths(&found), ["/tea.md", "/new.md", "/old.md"]);
     let over = json!({
-        "state": "over", "field": "superseded_by", "value": "New plan", "factor": 0.25,
+        "state": "expired", "field": "superseded_by", "value": "New plan", "factor": 0.25,
     });
     assert_eq!(found["results"][2]["freshness"], over);
     assert_eq!(found["results"][1]["freshness"]["state"], "stale");
     assert_eq!(found["results"][0].get("freshness"), None);
     let parts = found["results"][2]["explanation"].as_array().expect("a list");
     let lowered = parts.iter().find(|part| part["reason"] == "freshness");
-    assert_eq!(lowered.expect("it is lowered")["state"], "over", "{parts:?}");
+    assert_eq!(lowered.expect("it is lowered")["state"], "expired", "{parts:?}");
     let dated = server.get("/quipu/search?q=kettle%20since%20yesterday&explain=true").await.ok();
     let parts = dated["results"][0]["explanation"].as_array().expect("a list");
     let days = parts.iter().find(|part| part["reason"] == "date").expect("it is of these days");

@@ -1,4 +1,4 @@
-//! Alike: memories that say what a text says, in other words.
+//! Semantic matches: memories that say what a text says, in other words.
 //!
 //! The nearest memory of a store is near to any text, so being the nearest is no evidence. A memory is
 //! alike if its cosine stands out from those of all others by a distance and by deviations: with an
@@ -29,12 +29,12 @@ const DEVIATIONS_MIN: f64 = 1.5;
 const ADDED_MAX: usize = 20;
 
 /// A text as a vector.
-pub(super) struct Asked {
+pub(super) struct EmbeddedText {
     meaning: Arc<Meaning>,
     question: Arc<Question>,
 }
 
-impl Asked {
+impl EmbeddedText {
     /// Returns the vector of a text; `None` if the text is about nothing, as a greeting is, and without an
     /// encoder that answers in time.
     pub(super) fn new(
@@ -61,13 +61,13 @@ fn has_subject(text: &str) -> bool {
 }
 
 /// How similar the memories are to the text.
-pub(super) struct Alike(Similar);
+pub(super) struct SemanticMatches(Similar);
 
-impl Alike {
+impl SemanticMatches {
     /// Compares a text with all memories; `None` if none has vectors.
     pub(super) fn new(
         knowledge: &Knowledge,
-        asked: &Asked,
+        asked: &EmbeddedText,
         views: &[&StoreView<'_>],
         ranking: &Ranking<'_, '_>,
     ) -> Result<Option<Self>, IndexError> {
