@@ -6,6 +6,7 @@ mod commands;
 mod context;
 mod encoder;
 mod failure;
+mod granted;
 mod log;
 mod pager;
 mod print;

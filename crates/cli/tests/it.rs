@@ -48,6 +48,8 @@ mod rules;
 mod serve;
 #[path = "it/server.rs"]
 mod server;
+#[path = "it/standing.rs"]
+mod standing;
 #[path = "it/starting.rs"]
 mod starting;
 #[path = "it/stopped.rs"]

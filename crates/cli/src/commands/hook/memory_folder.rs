@@ -39,8 +39,10 @@ fn folder(hook: &Hook<'_>, input: &Input) -> Option<(PathBuf, String)> {
 /// Starts a process of its own, which goes on when this one has ended.
 fn start(hook: &Hook<'_>, folder: &Path, store: &str) -> Result<(), Failure> {
     let Some(data) = hook.open()? else { return Ok(()) };
-    let store = data.find_or_create_store(store)?.id.to_string();
+    // The folder is the host's, whichever session its agent writes as.
+    let store = data.engine.find_or_create_store(data.workspace, store)?.id.to_string();
     let mut sync = Command::new(std::env::current_exe()?);
+    sync.env_remove("QUIPU_SESSION");
     sync.arg("--data").arg(std::path::absolute(&hook.context.settings.data)?);
     sync.args(["--store", &store, "sync"]).arg(folder);
     sync.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
