@@ -6,7 +6,7 @@ use crate::matcher::{CommandPattern, PathPattern, SeenPath, TEXT_SIZE_BYTES_MAX,
 use crate::path::{normalized, resolved};
 use crate::rule::{Failing, ParsedRule, RuleError};
 use crate::shell::Script;
-use crate::{Call, Decision, Rule};
+use crate::{Call, Decision, Event, Rule};
 
 /// How many paths of a call are looked at.
 const PATHS_MAX: usize = 4000;
@@ -16,7 +16,7 @@ const PATHS_MAX: usize = 4000;
 pub struct RuleSet {
     /// The rules, in order.
     pub rules: Vec<Rule>,
-    /// Notes that mean to be rules.
+    /// Notes with an invalid `rule`.
     pub broken: Vec<RuleError>,
     /// What happens where a rule does not say.
     pub failing: Failing,
@@ -103,16 +103,25 @@ impl RuleSet {
     /// Decides about a call. Equal calls get equal answers.
     pub fn decide(&self, call: &Call) -> Verdict {
         let seen = Seen::new(call);
-        let mut matches: Vec<_> =
-            self.broken.iter().filter_map(|error| self.broken_match(error)).collect();
+        let broken = self.broken.iter().filter_map(|error| self.broken_match(error, call.event));
+        let mut matches: Vec<_> = broken.collect();
         matches.extend(self.rules.iter().filter_map(|rule| self.apply(rule, &seen)));
         // Stable: of equal decisions the first rule is named first.
         matches.sort_by_key(|found| std::cmp::Reverse(found.decision));
         Verdict { decision: matches.first().map(|found| found.decision), matches }
     }
 
-    fn broken_match(&self, error: &RuleError) -> Option<Match> {
-        match error.failing.unwrap_or(self.failing) {
+    /// Returns what happens where a rule or its reading has failed. What a person has written is never refused
+    /// for that: nobody would hear them.
+    fn failing(&self, own: Option<Failing>, event: Event) -> Failing {
+        match event {
+            Event::Prompt => Failing::Open,
+            Event::BeforeTool => own.unwrap_or(self.failing),
+        }
+    }
+
+    fn broken_match(&self, error: &RuleError, event: Event) -> Option<Match> {
+        match self.failing(error.failing, event) {
             Failing::Open => None,
             Failing::Closed => Some(Match {
                 rule: error.name.clone(),
@@ -141,7 +150,7 @@ impl RuleSet {
                 Err(message) => cause = Cause::Broken(message),
             }
         }
-        let failing = rule.failing.unwrap_or(self.failing);
+        let failing = self.failing(rule.failing, call.event);
         // What is only suspected is decided like what is seen: a rule that asks must not deny.
         let decision = match (&cause, failing) {
             (Cause::Broken(_) | Cause::Unreadable, Failing::Open) => return None,

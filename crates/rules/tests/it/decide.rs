@@ -263,3 +263,20 @@ fn hostile_calls_are_decided() {
     set.decide(&many);
     assert!(matches!(parsed("/a.md", "decision: deny"), ParsedRule::Rule(_)));
 }
+
+#[test]
+fn no_prompt_is_refused_because_a_rule_is_broken_or_cannot_read_it() {
+    let prompt = Call {
+        content: Some("ü".repeat(200_000)),
+        ..Call::new(Event::Prompt, "", ToolKind::Other)
+    };
+    let set = closed(&[
+        "decision: never\nfail: closed",
+        "event: prompt\ncontent: /(/\nfail: closed\ndecision: deny",
+        "event: prompt\ncontent: tea\nfail: closed\ndecision: deny",
+    ]);
+    assert_eq!(set.decide(&prompt).decision, None);
+    // What is there is still seen.
+    let prompt = Call { content: Some("green tea".to_owned()), ..prompt };
+    assert_eq!(set.decide(&prompt).decision, Some(Decision::Deny));
+}
