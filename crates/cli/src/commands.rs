@@ -34,7 +34,10 @@ use crate::args::Command;
 use crate::context::Context;
 use crate::failure::Failure;
 
-pub(crate) use hook::{start_if_hook, without_settings as hook_without_settings};
+pub(crate) use hook::{
+    start_if_hook, without_arguments as hook_without_arguments,
+    without_settings as hook_without_settings,
+};
 
 /// Runs the command that was given.
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<(), Failure> {

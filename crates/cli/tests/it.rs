@@ -12,6 +12,8 @@ mod forgetting;
 mod help;
 #[path = "it/hook.rs"]
 mod hook;
+#[path = "it/hook_cursor.rs"]
+mod hook_cursor;
 #[path = "it/hook_install.rs"]
 mod hook_install;
 #[path = "it/incidents.rs"]

@@ -15,8 +15,8 @@ pub(crate) enum HookCommand {
     Uninstall(HookPlace),
     /// Answer an event of a host, which is read as JSON from standard input
     ///
-    /// Hosts start this. Whatever goes wrong, the host goes on: the exit code is 0, nothing is printed,
-    /// and `quipu hook log` has the reason.
+    /// Hosts start this. Whatever goes wrong, the host goes on: the exit code is 0, the answer says
+    /// nothing, and `quipu hook log` has the reason.
     Run(HookRunArguments),
     /// Answer whether a call of a tool may happen, which is read as JSON from standard input
     ///

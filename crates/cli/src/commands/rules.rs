@@ -5,7 +5,7 @@ use std::io::Read as _;
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Content, Description, MemoryPath, Name, StorePolicy, Writers};
 use quipu_core::{Error, ErrorKind};
-use quipu_rules::{Call, Cause, Failing, Rule, RuleFindingKind, ToolKind, ToolPattern};
+use quipu_rules::{Call, Cause, Rule, RuleFindingKind, ToolKind, ToolPattern};
 use serde_json::{Value, json};
 
 use super::hook::{Input, LoadedRules, call_of, load};
@@ -25,13 +25,8 @@ pub(super) fn run(context: &Context, command: &RulesCommand) -> Result<(), Failu
     }
 }
 
-fn failing(context: &Context) -> Result<Failing, Failure> {
-    let setting = context.settings.rules.fail.as_deref().unwrap_or("open");
-    setting.parse().map_err(|error| Failure::usage(format!("the setting `rules.fail`: {error}")))
-}
-
 fn loaded(context: &Context) -> Result<LoadedRules, Failure> {
-    let loaded = load(&context.open()?, failing(context)?)?;
+    let loaded = load(&context.open()?, context.settings.rules.failing()?)?;
     if loaded.stores.is_empty() {
         note("no store is reserved for people; `quipu rules init` creates one");
     }

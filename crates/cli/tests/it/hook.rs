@@ -26,19 +26,19 @@ Describe the change of the schema instead.
 ";
 
 /// A home with a project, notes and a rule.
-struct Home {
-    quipu: Quipu,
+pub(crate) struct Home {
+    pub(crate) quipu: Quipu,
 }
 
 impl Home {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let home = Self::without_rules();
         home.quipu.ok(&["store", "create", "rules", "--writers", "people"]);
         home.rule("/migrations.md", MIGRATIONS);
         home
     }
 
-    fn without_rules() -> Self {
+    pub(crate) fn without_rules() -> Self {
         let quipu = Quipu::with_store();
         quipu.ok(&["store", "default", "notes"]);
         quipu.put("/green-tea.md", "# Green tea\n\nLet it steep for two minutes at 80 °C.\n");
@@ -51,24 +51,54 @@ impl Home {
         home
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.quipu.home.path().canonicalize().expect("it exists")
     }
 
-    fn rule(&self, path: &str, text: &str) {
+    pub(crate) fn rule(&self, path: &str, text: &str) {
         let ran = self.quipu.run_with(&["-s", "rules", "put", path], text.as_bytes());
         assert_eq!(ran.code, 0, "{ran:?}");
     }
 
-    fn fixture(&self, host: &str, name: &str) -> Value {
+    pub(crate) fn fixture(&self, host: &str, name: &str) -> Value {
         let path = root().join(format!("crates/cli/tests/fixtures/hooks/{host}/{name}.json"));
         let text = fs::read_to_string(path).expect("the fixture exists");
         let directory = self.path().display().to_string();
         serde_json::from_str(&text.replace("DIRECTORY", &directory)).expect("it is JSON")
     }
 
+    /// Returns an answer that says nothing about the event of a fixture.
+    pub(crate) fn silence(&self, host: &str, name: &str) -> Value {
+        if host != "cursor" {
+            return Value::Null;
+        }
+        match self.fixture(host, name)["hook_event_name"].as_str().expect("an event") {
+            "preToolUse" | "beforeShellExecution" | "beforeMCPExecution" => {
+                json!({ "permission": "allow" })
+            }
+            "beforeSubmitPrompt" => json!({ "continue": true }),
+            _ => json!({}),
+        }
+    }
+
+    /// Returns how hosts start the hook of a fixture, and its name.
+    pub(crate) fn fixtures(host: &str) -> Vec<(&'static str, String)> {
+        let folder = root().join(format!("crates/cli/tests/fixtures/hooks/{host}"));
+        let entries = fs::read_dir(folder).expect("the fixtures");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string());
+        let names =
+            names.filter_map(|name| name.expect("text").strip_suffix(".json").map(str::to_owned));
+        let verb = |name: &str| {
+            let is_call = name.starts_with("pre-tool-use")
+                || name.starts_with("before-shell")
+                || name.starts_with("before-mcp");
+            if is_call { "decide" } else { "run" }
+        };
+        names.map(|name| (verb(&name), name)).collect()
+    }
+
     /// Runs a hook with an input, which must always succeed within the limit of the host.
-    fn hook(&self, verb: &str, host: &str, input: &[u8]) -> Ran {
+    pub(crate) fn hook(&self, verb: &str, host: &str, input: &[u8]) -> Ran {
         let start = Instant::now();
         let ran = self.quipu.run_with(&["hook", verb, "--host", host], input);
         assert!(start.elapsed() < HOST_LIMIT, "{ran:?}");
@@ -76,7 +106,7 @@ impl Home {
     }
 
     /// Returns the answer to an input; null for none.
-    fn answer(&self, verb: &str, host: &str, input: &Value) -> Value {
+    pub(crate) fn answer(&self, verb: &str, host: &str, input: &Value) -> Value {
         let ran = self.hook(verb, host, input.to_string().as_bytes());
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
         if ran.out.is_empty() {
@@ -86,21 +116,21 @@ impl Home {
         }
     }
 
-    fn run(&self, host: &str, name: &str) -> Value {
+    pub(crate) fn run(&self, host: &str, name: &str) -> Value {
         self.answer("run", host, &self.fixture(host, name))
     }
 
-    fn decide(&self, host: &str, name: &str) -> Value {
+    pub(crate) fn decide(&self, host: &str, name: &str) -> Value {
         self.answer("decide", host, &self.fixture(host, name))
     }
 
-    fn log(&self) -> Vec<Value> {
+    pub(crate) fn log(&self) -> Vec<Value> {
         let text = self.quipu.ok(&["--json", "hook", "log"]);
         text.lines().map(|line| serde_json::from_str(line).expect("it is JSON")).collect()
     }
 }
 
-fn context(answer: &Value) -> &str {
+pub(crate) fn context(answer: &Value) -> &str {
     answer["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default()
 }
 
@@ -147,7 +177,7 @@ fn a_prompt_gets_a_memory_once_in_a_session() {
     other["session_id"] = json!("../../other");
     assert!(context(&home.answer("run", "claude-code", &other)).contains("two minutes"));
     // Cursor takes no text for the model with a prompt.
-    assert_eq!(home.run("cursor", "before-submit-prompt"), Value::Null);
+    assert_eq!(home.run("cursor", "before-submit-prompt"), json!({ "continue": true }));
 }
 
 #[test]
@@ -195,15 +225,19 @@ fn a_rule_denies_in_the_words_of_each_host() {
         }});
         assert_eq!(home.decide(host, name), expected, "{host} {name}");
     }
-    for name in ["before-shell-execution", "before-mcp-execution", "pre-tool-use-write"] {
+    let names = [
+        "before-shell-execution",
+        "before-mcp-execution",
+        "pre-tool-use-write",
+        "pre-tool-use-shell",
+    ];
+    for name in names {
         let expected =
             json!({"permission": "deny", "user_message": reason, "agent_message": reason});
         assert_eq!(home.decide("cursor", name), expected, "{name}");
     }
-    // Cursor asks about commands with an event of their own.
-    assert_eq!(home.decide("cursor", "pre-tool-use-shell"), Value::Null);
     let log = home.log();
-    assert_eq!(log.len(), 9);
+    assert_eq!(log.len(), 10);
     let version = home.quipu.json(&["-s", "rules", "log"])["data"][0]["id"].clone();
     assert_eq!(log[0]["rules"][0]["version"], version);
     assert_eq!(
@@ -217,10 +251,16 @@ fn what_a_host_cannot_ask_about_is_denied() {
     let home = Home::new();
     home.rule("/migrations.md", &MIGRATIONS.replace("decision: deny", "decision: ask"));
     let decision = |answer: Value| answer["hookSpecificOutput"]["permissionDecision"].clone();
-    assert_eq!(decision(home.decide("claude-code", "pre-tool-use-write")), "ask");
+    let asked = home.decide("claude-code", "pre-tool-use-write");
+    // The person who is asked reads the reason, and so does the model.
+    assert!(context(&asked).contains("written by people"), "{asked}");
+    assert_eq!(decision(asked), "ask");
     assert_eq!(decision(home.decide("codex", "pre-tool-use-apply-patch")), "deny");
+    // It is asked by the event that can ask, not by the one before it.
+    assert_eq!(home.decide("cursor", "pre-tool-use-shell")["permission"], "allow");
     assert_eq!(home.decide("cursor", "before-shell-execution")["permission"], "ask");
     assert_eq!(home.decide("cursor", "pre-tool-use-write")["permission"], "deny");
+    assert_eq!(home.log().len(), 4, "each call is logged once");
 }
 
 #[test]
@@ -233,7 +273,7 @@ fn a_warning_decides_nothing() {
         assert!(context(&answer).contains("written by people"));
     }
     let answer = home.decide("cursor", "before-shell-execution");
-    assert_eq!(answer["permission"], Value::Null);
+    assert_eq!(answer["permission"], "allow");
     assert!(answer["agent_message"].as_str().expect("text").contains("written by people"));
 }
 
@@ -298,7 +338,7 @@ fn an_agent_is_reminded_once_of_its_progress_log() {
     assert!(answer["reason"].as_str().expect("text").contains("migrations/0002.sql"), "{answer}");
     assert_eq!(stop("claude-code"), Value::Null);
     // The first edits of these were before the log was written, and it counts for them.
-    assert_eq!((stop("codex"), stop("cursor")), (Value::Null, Value::Null));
+    assert_eq!((stop("codex"), stop("cursor")), (Value::Null, json!({})));
     edit(&home);
     assert_eq!(stop("codex")["decision"], "block");
     assert!(stop("cursor")["followup_message"].as_str().expect("text").contains("progress log"));
@@ -327,17 +367,9 @@ fn every_event_of_every_host_is_answered_without_a_data_directory() {
     let home = Home::new();
     fs::rename(home.quipu.data(), home.path().join("gone")).expect("it can be moved");
     for host in ["claude-code", "codex", "cursor"] {
-        let folder = root().join(format!("crates/cli/tests/fixtures/hooks/{host}"));
-        for entry in fs::read_dir(folder).expect("the fixtures") {
-            let name = entry.expect("an entry").file_name().into_string().expect("text");
-            let name = name.strip_suffix(".json").expect("JSON");
-            let verb =
-                if home.fixture(host, name)["tool_name"].is_string() { "decide" } else { "run" };
-            assert_eq!(
-                home.answer(verb, host, &home.fixture(host, name)),
-                Value::Null,
-                "{host} {name}"
-            );
+        for (verb, name) in Home::fixtures(host) {
+            let answer = home.answer(verb, host, &home.fixture(host, &name));
+            assert_eq!(answer, home.silence(host, &name), "{host} {name}");
         }
     }
     assert!(!home.quipu.data().exists(), "a hook creates nothing");
@@ -365,9 +397,15 @@ fn malformed_inputs_leave_the_host_unharmed() {
         b"{\"hook_event_name\":\"SomethingNew\"}",
     ];
     for input in inputs {
-        for (verb, host) in [("run", "claude-code"), ("decide", "codex"), ("decide", "cursor")] {
+        for (verb, host, out) in [
+            ("run", "claude-code", ""),
+            ("decide", "codex", ""),
+            ("decide", "cursor", "{\"permission\":\"allow\"}\n"),
+        ] {
             let ran = home.hook(verb, host, input);
-            assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""), "{ran:?}");
+            let is_unknown = input.ends_with(b"New\"}") && host == "cursor";
+            let out = if is_unknown { "{}\n" } else { out };
+            assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, out, ""), "{ran:?}");
         }
     }
     assert!(home.log()[0]["failed"].as_str().expect("text").contains("not JSON"));
@@ -376,6 +414,46 @@ fn malformed_inputs_leave_the_host_unharmed() {
     let ran = home.quipu.run_with(&closed, b"{");
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
     assert!(ran.err.contains("what cannot be checked is denied"), "{ran:?}");
+    // A prompt that cannot be read is sent, and an agent that wants to stop stops.
+    let mut run = home.quipu.command(&["hook", "run", "--host", "claude-code"]);
+    run.env("QUIPU_RULES_FAIL", "closed");
+    let ran = crate::support::run(run, b"{");
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""), "{ran:?}");
+}
+
+#[test]
+fn a_word_that_says_nothing_about_failing_fails_closed() {
+    let home = Home::new();
+    let call = home.fixture("claude-code", "pre-tool-use-read").to_string();
+    let decide = |word: &str, input: &str| {
+        let mut command = home.quipu.command(&["hook", "decide", "--host", "claude-code"]);
+        command.env("QUIPU_RULES_FAIL", word);
+        crate::support::run(command, input.as_bytes())
+    };
+    assert_eq!(decide("open", &call).out, "");
+    assert_eq!(decide("closed", &call).out, "");
+    let ran = decide("Closed", &call);
+    assert!(ran.out.contains("\"deny\"") && ran.out.contains("not `Closed`"), "{ran:?}");
+    assert!(home.log()[0]["failed"].as_str().expect("text").contains("rules.fail"));
+    // The command line of the hook is stronger than the setting.
+    let chosen = ["hook", "decide", "--host", "claude-code", "--fail", "open"];
+    let mut command = home.quipu.command(&chosen);
+    command.env("QUIPU_RULES_FAIL", "Closed");
+    assert_eq!(crate::support::run(command, call.as_bytes()).out, "");
+}
+
+#[test]
+fn a_rule_that_is_broken_refuses_no_prompt() {
+    let home = Home::new();
+    home.rule("/broken.md", "---\nrule:\n  fail: closed\n  decision: perhaps\n---\nx\n");
+    let broken =
+        "---\nrule:\n  event: prompt\n  fail: closed\n  content: /(/\n  decision: deny\n---\nx\n";
+    home.rule("/expression.md", broken);
+    let answer = home.run("claude-code", "user-prompt-submit");
+    assert_eq!(answer["decision"], Value::Null, "{answer}");
+    // A call waits until a person has repaired it.
+    let call = home.decide("claude-code", "pre-tool-use-read");
+    assert_eq!(call["hookSpecificOutput"]["permissionDecision"], "deny");
 }
 
 #[test]
@@ -509,6 +587,55 @@ fn transcripts_are_recorded_only_if_asked_for_and_without_credentials() {
     assert!(events[1]["line"].as_str().expect("a line").contains("hello"));
     assert!(events.iter().all(|event| !event.to_string().contains(&secret)), "{events:?}");
     assert!(events[3]["line"].as_str().expect("a line").contains("more"));
+}
+
+#[test]
+fn a_transcript_full_of_pictures_is_recorded_in_steps_that_a_host_waits_for() {
+    let home = Home::new();
+    fs::write(home.quipu.data().join("quipu.toml"), "[hooks]\ntranscript = true\n")
+        .expect("settings");
+    let transcript = home.path().join("project/transcript.jsonl");
+    let picture = "x".repeat(3 * 1024 * 1024);
+    let line = |number: usize| {
+        format!("{{\"type\":\"user\",\"number\":{number},\"data\":\"{picture}\"}}\n")
+    };
+    fs::write(&transcript, (0..40).map(line).collect::<String>()).expect("it is written");
+    // Each of them is answered in time; what is left comes with the next one.
+    for _ in 0..8 {
+        home.run("claude-code", "stop");
+    }
+    let events = recorded(&home);
+    let number =
+        |event: &Value| event["line"].as_str().expect("a line").get(..30).map(str::to_owned);
+    let expected = |number: usize| line(number).get(..30).map(str::to_owned);
+    assert_eq!(
+        events.iter().map(number).collect::<Vec<_>>(),
+        (0..40).map(expected).collect::<Vec<_>>(),
+        "each line once, in order"
+    );
+    assert!(events.iter().all(|event| event["is_cut"] == true));
+}
+
+#[test]
+fn a_credential_across_a_cut_is_not_kept_in_half() {
+    let home = Home::new();
+    fs::write(home.quipu.data().join("quipu.toml"), "[hooks]\ntranscript = true\n")
+        .expect("settings");
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let half = secret.get(..20).expect("a half");
+    // Behind 64 KB less some, where a line is cut, and behind 300 characters less some, where a call is.
+    let line =
+        format!("{{\"type\":\"user\",\"text\":\"{}{secret}\"}}\n", "- ".repeat(32 * 1024 - 24));
+    fs::write(home.path().join("project/transcript.jsonl"), line).expect("it is written");
+    let mut call = home.fixture("claude-code", "pre-tool-use-bash");
+    let command = format!("cd migrations && rm 0001.sql {}{secret}", "- ".repeat(125));
+    call["tool_input"]["command"] = json!(command);
+    home.answer("decide", "claude-code", &call);
+    home.run("claude-code", "stop");
+    let events = Value::from(recorded(&home)).to_string();
+    assert!(events.contains("transcript.line") && !events.contains(half), "{}", events.len());
+    let log = home.quipu.ok(&["hook", "log"]);
+    assert!(log.contains("cd migrations") && !log.contains(half), "{log}");
 }
 
 /// Returns the events of the only session.

@@ -95,7 +95,7 @@ fn whole_pairs(json: &[u8]) -> Vec<u8> {
 }
 
 impl Input {
-    /// Parses the input of a hook.
+    /// Parses the input of a hook that was installed for `host`.
     pub(in crate::commands) fn parse(host: HookHost, bytes: &[u8]) -> Result<Self, Failure> {
         // A model can write half of a surrogate pair, which hosts pass on and which is no JSON. It must not
         // keep rules from being asked.
@@ -108,6 +108,10 @@ impl Input {
         if event.is_empty() {
             return Err(Failure::other("the input has no `hook_event_name`"));
         }
+        // Cursor also runs the hooks of Claude Code, with its own input and in want of its own answers.
+        let is_of_cursor =
+            ["cursor_version", "conversation_id"].iter().any(|key| !text(key).is_empty());
+        let host = if is_of_cursor { HookHost::Cursor } else { host };
         let roots = value.get("workspace_roots").and_then(Value::as_array).into_iter().flatten();
         let roots: Vec<_> =
             roots.filter_map(Value::as_str).take(ROOTS_MAX).map(str::to_owned).collect();

@@ -26,8 +26,9 @@ const OLD_FILE: &str = "log.old.jsonl";
 /// A file that is larger becomes the old one, which replaces the one before.
 const FILE_SIZE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// How much of a call is written down.
+/// How much of a call is written down, and in how much of it credentials are looked for.
 const SUBJECT_CHARS_MAX: usize = 300;
+const SUBJECT_CHARS_SCREENED: usize = 10_000;
 
 /// Writes down why a hook did nothing.
 pub(super) fn failure(data: &Path, input: Option<&Input>, failure: &Failure) {
@@ -78,11 +79,16 @@ fn decided(input: &Input, matches: &[Match], loaded: &LoadedRules) -> Value {
     })
 }
 
-/// Returns what a call is about, without credentials.
+/// Returns what a call is about, without credentials. They are looked for in more than is written down, and
+/// words are not cut: half of something secret would not be recognized, by nobody.
 fn subject(input: &Input) -> String {
     let text = input.command.clone().unwrap_or_else(|| input.paths.join(" "));
-    let text: String = text.chars().take(SUBJECT_CHARS_MAX).collect();
-    quipu_screen::redacted(&text, &quipu_screen::findings(&text))
+    let text: String = text.chars().take(SUBJECT_CHARS_SCREENED).collect();
+    let text = quipu_screen::redacted(&text, &quipu_screen::findings(&text));
+    let Some((end, _)) = text.char_indices().nth(SUBJECT_CHARS_MAX) else { return text };
+    let head = text.get(..end).unwrap_or_default();
+    let whole = head.rfind(char::is_whitespace).and_then(|space| head.get(..space));
+    format!("{} …", whole.unwrap_or_default())
 }
 
 /// Adds a line. A hook must not fail because its log does.
@@ -122,7 +128,7 @@ pub(super) fn show(context: &Context, arguments: &HookLogArguments) -> Result<()
         }
     }
     if lines.is_empty() {
-        note("no hook has decided or failed yet");
+        note("no decisions or failures logged yet");
     }
     raw(&out)
 }

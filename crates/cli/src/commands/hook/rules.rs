@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use quipu_core::backend::Archived;
 use quipu_core::engine::ListQuery;
 use quipu_core::model::{Directory, Listing, Store, VersionId, View, Writers};
-use quipu_rules::{Decision, Failing, Rule, RuleSet};
+use quipu_rules::{Decision, Failing, Rule, RuleSet, ToolKind, Verdict};
 
 use super::answers::Answer;
 use super::input::Input;
 use super::{Hook, call_of, log, state};
+use crate::args::HookHost;
 use crate::context::Data;
 use crate::failure::Failure;
 
@@ -70,7 +71,7 @@ pub(in crate::commands) fn load(data: &Data, failing: Failing) -> Result<LoadedR
 
 /// Decides about a call.
 pub(super) fn decide(hook: &Hook<'_>, input: &Input) -> Result<Answer, Failure> {
-    let failing = hook.failing();
+    let failing = hook.failing()?;
     let Some(data) = hook.open()? else {
         return match failing {
             Failing::Open => Ok(Answer::Nothing),
@@ -84,14 +85,26 @@ pub(super) fn decide(hook: &Hook<'_>, input: &Input) -> Result<Answer, Failure> 
         )));
     }
     let verdict = loaded.set.decide(&call_of(input, &hook.context.settings));
-    if !verdict.matches.is_empty() {
-        log::decision(hook, input, &verdict.matches, &loaded);
+    let is_denied = verdict.decision == Some(Decision::Deny);
+    // Cursor asks about commands and MCP tools a second time, by events that can also ask a person. What is
+    // denied is denied at once: where it runs in the cloud, there is no second time for MCP tools.
+    let comes_again = hook.arguments.host == HookHost::Cursor
+        && input.event == "preToolUse"
+        && matches!(input.tool_kind, ToolKind::Shell | ToolKind::Mcp);
+    if comes_again && !is_denied {
+        return Ok(Answer::Nothing);
     }
-    let may_happen = verdict.decision != Some(Decision::Deny);
-    if may_happen && input.tool_kind == quipu_rules::ToolKind::Edit {
+    log_decision(hook, input, &verdict, &loaded);
+    if !is_denied && input.tool_kind == ToolKind::Edit {
         state::change(hook, input, |state| state.note_edit(&input.paths));
     }
     Ok(Answer::of_call(&verdict))
+}
+
+fn log_decision(hook: &Hook<'_>, input: &Input, verdict: &Verdict, loaded: &LoadedRules) {
+    if !verdict.matches.is_empty() && !hook.is_second(input) {
+        log::decision(hook, input, &verdict.matches, loaded);
+    }
 }
 
 /// Decides about a prompt. It fails open: a person has written it, and would not be heard.
@@ -99,8 +112,6 @@ pub(super) fn decide_prompt(hook: &Hook<'_>, input: &Input) -> Result<Answer, Fa
     let Some(data) = hook.open()? else { return Ok(Answer::Nothing) };
     let loaded = load(&data, Failing::Open)?;
     let verdict = loaded.set.decide(&call_of(input, &hook.context.settings));
-    if !verdict.matches.is_empty() {
-        log::decision(hook, input, &verdict.matches, &loaded);
-    }
+    log_decision(hook, input, &verdict, &loaded);
     Ok(Answer::of_prompt(&verdict))
 }

@@ -93,9 +93,14 @@ pub(super) struct Locked {
 }
 
 impl Locked {
+    /// Writes the state and releases it.
+    pub(super) fn write(mut self) {
+        self.save();
+    }
+
     /// Writes the state. A process that dies in between leaves a file that is not valid, and so a session
     /// without a past, which shows something twice.
-    pub(super) fn write(mut self) {
+    pub(super) fn save(&mut self) {
         let Ok(text) = serde_json::to_vec(&self.state) else { return };
         let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(&text));
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
