@@ -21,6 +21,7 @@ use crate::authors::Authors;
 use crate::encoder::open_encoder;
 use crate::failure::Failure;
 use crate::granted::require_attached;
+use crate::hook_files::HookFiles;
 use crate::print::{Form, count, local, note};
 use crate::settings::{Flags, Settings, has_password};
 use crate::storage::{self, OpenMode, Opened, Place, Restored};
@@ -124,7 +125,8 @@ impl Context {
     fn open_as(&self, mode: OpenMode) -> Result<Data, Failure> {
         let Opened { backend, index, .. } =
             self.place().open(mode, &self.program, &self.settings)?;
-        let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
+        let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone())
+            .with_traces(Arc::new(HookFiles::of(&self.settings.data)));
         engine.read(|reader| require_complete(reader))?;
         let encoder = open_encoder(&self.settings);
         let engine = index.knowledge(engine).with_encoder(encoder);

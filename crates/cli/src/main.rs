@@ -7,6 +7,7 @@ mod context;
 mod encoder;
 mod failure;
 mod granted;
+mod hook_files;
 mod log;
 mod pager;
 mod print;

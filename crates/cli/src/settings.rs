@@ -190,7 +190,7 @@ struct ToolTable {
 const PAGER: &str = "less -FRX";
 
 /// The keys that environment variables can set, with their table.
-const KEYS: [(&str, &str); 61] = [
+const KEYS: [(&str, &str); 62] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -248,6 +248,7 @@ const KEYS: [(&str, &str); 61] = [
     ("hooks", "start_tokens"),
     ("hooks", "prompt_tokens"),
     ("rules", "fail"),
+    ("rules", "memories_max"),
     ("vectors", "model"),
     ("vectors", "endpoint"),
     ("vectors", "endpoint_model"),

@@ -14,8 +14,12 @@ mod help;
 mod hook;
 #[path = "it/hook_cursor.rs"]
 mod hook_cursor;
+#[path = "it/hook_files.rs"]
+mod hook_files;
 #[path = "it/hook_install.rs"]
 mod hook_install;
+#[path = "it/hook_rules.rs"]
+mod hook_rules;
 #[path = "it/incidents.rs"]
 mod incidents;
 #[path = "it/keys.rs"]

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use crate::matcher::{CommandPattern, PathPattern, SeenPath, TEXT_SIZE_BYTES_MAX, TextPattern};
 use crate::path::{normalized, resolved};
-use crate::rule::{Failing, ParsedRule, RuleError};
+use crate::rule::{Failing, ParsedRule, RuleError, StoreDefault};
 use crate::shell::Script;
 use crate::{Call, Decision, Event, Rule};
 
@@ -18,8 +18,10 @@ pub struct RuleSet {
     pub rules: Vec<Rule>,
     /// Notes with an invalid `rule`.
     pub broken: Vec<RuleError>,
-    /// What happens where a rule does not say.
+    /// What happens where neither a rule nor its store says.
     pub failing: Failing,
+    /// What stores say about their rules.
+    pub defaults: Vec<StoreDefault>,
 }
 
 /// What rules decide about a call.
@@ -97,6 +99,25 @@ impl RuleSet {
             ParsedRule::Other => {}
             ParsedRule::Rule(rule) => self.rules.push(*rule),
             ParsedRule::Broken(error) => self.broken.push(error),
+            ParsedRule::Default(default) => self.defaults.push(default),
+        }
+    }
+
+    /// Adds what all notes of a store say. A rule that does not say how it fails does so as its store says; of
+    /// two notes that say it, the stricter one counts.
+    pub fn add_store(&mut self, notes: Vec<ParsedRule>) {
+        let said = notes.iter().filter_map(|note| match note {
+            ParsedRule::Default(default) => Some(default.failing),
+            ParsedRule::Other | ParsedRule::Rule(_) | ParsedRule::Broken(_) => None,
+        });
+        let said = said.max();
+        for mut note in notes {
+            match &mut note {
+                ParsedRule::Rule(rule) => rule.failing = rule.failing.or(said),
+                ParsedRule::Broken(error) => error.failing = error.failing.or(said),
+                ParsedRule::Other | ParsedRule::Default(_) => {}
+            }
+            self.add(note);
         }
     }
 

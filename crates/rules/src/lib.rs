@@ -20,7 +20,8 @@ pub use check::{RuleFinding, RuleFindingKind};
 pub use decide::{Cause, Match, RuleSet, Verdict};
 pub use path::{normalized, resolved};
 pub use rule::{
-    Decision, Event, Failing, PATTERNS_MAX, ParsedRule, Rule, RuleError, ToolPattern, Watched,
+    Decision, Event, Failing, PATTERNS_MAX, ParsedRule, Rule, RuleError, StoreDefault, ToolPattern,
+    Watched,
 };
 
 /// What kind of tool is called, whatever its host calls it.

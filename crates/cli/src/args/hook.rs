@@ -25,6 +25,10 @@ pub(crate) enum HookCommand {
     Decide(HookRunArguments),
     /// Show what hooks have decided, and why they have failed
     Log(HookLogArguments),
+    /// Record decisions that wait for it now, as events of sessions that are named after those of the host
+    ///
+    /// Hooks do so by themselves when an agent stops.
+    Record,
 }
 
 /// A host with hooks.

@@ -10,14 +10,17 @@ mod deadline;
 mod ending;
 mod input;
 mod install;
+mod loading;
 mod log;
 mod memory_folder;
+mod recording;
 mod remember;
 mod rules;
 mod state;
 mod transcript;
 
 use std::io::Read as _;
+use std::process::Command;
 use std::time::Duration;
 
 use quipu_rules::{Event, Failing};
@@ -29,7 +32,7 @@ use crate::failure::Failure;
 pub(super) use call::{Checkout, call_of};
 pub(crate) use deadline::start_if_hook;
 pub(super) use input::{Input, Kind};
-pub(super) use rules::{LoadedRules, load};
+pub(super) use loading::{LoadedRules, Loader, Reading};
 
 use answers::{Answer, Asked, Verb};
 use deadline::Printed;
@@ -45,6 +48,7 @@ pub(super) fn run(context: &mut Context, command: &HookCommand) -> Result<(), Fa
         HookCommand::Install(arguments) => install::install(context, arguments),
         HookCommand::Uninstall(place) => install::uninstall(context, *place),
         HookCommand::Log(arguments) => log::show(context, arguments),
+        HookCommand::Record => recording::record(context),
         HookCommand::Run(arguments) => {
             context.settings.lock_timeout = LOCK_TIMEOUT;
             Hook { context, arguments }.answer(Verb::Run)
@@ -82,6 +86,7 @@ impl Hook<'_> {
     /// Reads the input, prints the answer and ends the process.
     fn answer(&self, verb: Verb) -> ! {
         let failing = self.failing().unwrap_or(Failing::Closed);
+        deadline::set_data(&self.context.settings.data);
         let mut asked = Asked::by(self.arguments.host, verb);
         deadline::set(&asked, failing);
         let input = self.input();
@@ -148,11 +153,13 @@ impl Hook<'_> {
                 Ok(verdict.with_context(remember::for_prompt(self, input)?))
             }
             Kind::BeforeCompaction | Kind::SessionEnd => {
+                recording::move_spooled(self, input);
                 transcript::record(self, input);
                 memory_folder::sync(self, input);
                 Ok(Answer::Nothing)
             }
             Kind::Stop => {
+                recording::move_spooled(self, input);
                 transcript::record(self, input);
                 ending::reminder(self, input)
             }
@@ -185,6 +192,13 @@ impl Hook<'_> {
         }
         self.context.open().map(Some)
     }
+}
+
+/// Takes a command out of the process group of this one, which hosts end as a whole.
+fn detached(command: &mut Command) -> &mut Command {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    command
 }
 
 /// Returns the event that rules are asked about.

@@ -180,6 +180,9 @@ fn show_plan(out: &mut dyn Write, plan: &RedactionPlan) -> io::Result<()> {
     for receipt in &plan.receipts {
         writeln!(out, "receipt {receipt}")?;
     }
+    if plan.traces_count > 0 {
+        writeln!(out, "{} of hooks", count(plan.traces_count, "entry", "entries"))?;
+    }
     for name in &plan.names {
         writeln!(out, "{name} holds it; change it by hand")?;
     }

@@ -8,7 +8,7 @@ use quipu_core::{Error, ErrorKind};
 use quipu_rules::{Call, Cause, Rule, RuleFindingKind, ToolKind, ToolPattern};
 use serde_json::{Value, json};
 
-use super::hook::{Input, LoadedRules, call_of, load};
+use super::hook::{Input, LoadedRules, Loader, Reading, call_of};
 use crate::args::{RulesCheckArguments, RulesCommand, RulesInitArguments};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -26,12 +26,11 @@ pub(super) fn run(context: &Context, command: &RulesCommand) -> Result<(), Failu
 }
 
 fn loaded(context: &Context) -> Result<LoadedRules, Failure> {
-    let loaded = load(&context.open()?, context.settings.rules.failing()?)?;
+    let failing = context.settings.rules.failing()?;
+    let loader = Loader::new(&context.settings, failing, Reading::Fresh);
+    let loaded = loader.load(&context.open()?)?;
     if loaded.stores.is_empty() {
         note("no store is reserved for people; `quipu rules init` creates one");
-    }
-    if loaded.is_cut {
-        note("there are more memories than are read; the rules among them do not apply");
     }
     Ok(loaded)
 }
@@ -96,6 +95,9 @@ fn list(context: &Context) -> Result<(), Failure> {
         for broken in &loaded.set.broken {
             writeln!(out, "broken {}  {broken}", broken.name)?;
         }
+        for default in &loaded.set.defaults {
+            writeln!(out, "{default}")?;
+        }
         Ok(())
     })
 }
@@ -120,6 +122,7 @@ fn summary(rule: &Rule) -> String {
     for watched in rule.watched() {
         parts.push(format!("{} {}", watched.field, watched.patterns.join(" | ")));
     }
+    parts.extend(rule.failing.map(|failing| format!("fails {failing}")));
     parts.join(", ")
 }
 
@@ -141,6 +144,9 @@ fn find(context: &Context, loaded: &LoadedRules) -> Result<(), Failure> {
     answer(context.form, &body, |out| {
         for finding in &findings {
             writeln!(out, "{:8} {}  {}", finding.kind, finding.rule, finding.message)?;
+        }
+        for default in &loaded.set.defaults {
+            writeln!(out, "{default}")?;
         }
         let count = loaded.set.rules.len();
         writeln!(out, "{count} rules, {} findings", findings.len())

@@ -81,7 +81,9 @@ fn standing(command: &Command) -> Standing {
         Command::Mcp(McpArguments { command: Some(_), .. })
         | Command::Serve(_)
         | Command::Ui(_)
-        | Command::Hook(HookCommand::Install(_) | HookCommand::Uninstall(_))
+        | Command::Hook(
+            HookCommand::Install(_) | HookCommand::Uninstall(_) | HookCommand::Record,
+        )
         | Command::Rules(RulesCommand::Init(_))
         | Command::Model(
             ModelCommand::Install(_) | ModelCommand::Use(_) | ModelCommand::Remove(_),

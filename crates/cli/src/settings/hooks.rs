@@ -25,6 +25,8 @@ pub(crate) struct HooksTable {
 pub(crate) struct RulesTable {
     /// `open` or `closed`: what happens if rules cannot be applied.
     pub(crate) fail: Option<String>,
+    /// How many memories of reserved stores are looked at for rules.
+    pub(crate) memories_max: Option<u64>,
 }
 
 impl RulesTable {

@@ -27,7 +27,7 @@ use Standing::{Reads, Refused, Writes, WritesApart};
 
 /// Each command, the rest of its command line, and its input. `{store}` is a store that it may write to, or
 /// not.
-const ROWS: [(&str, &str, Standing, &str); 76] = [
+const ROWS: [(&str, &str, Standing, &str); 77] = [
     ("serve", "--listen 127.0.0.1:0", Refused, ""),
     ("ui", "--print", Refused, ""),
     ("mcp", "--store {store}", WritesApart, MCP),
@@ -43,6 +43,7 @@ const ROWS: [(&str, &str, Standing, &str); 76] = [
     ("hook run", "--host codex", Reads, PROMPT),
     ("hook decide", "--host codex", Reads, CALL),
     ("hook log", "", Reads, ""),
+    ("hook record", "", Refused, ""),
     ("rules init", "policy", Refused, ""),
     ("rules list", "", Reads, ""),
     ("rules check", "", Reads, ""),

@@ -8,6 +8,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +18,9 @@ use std::time::Duration;
 use quipu_rules::Failing;
 
 use super::answers::{Answer, Asked, Verb};
+use super::log;
 use crate::args::HookHost;
+use crate::failure::Failure;
 
 /// How long a hook may take. Hosts are told to wait for 5 seconds, and wait for longer unless told.
 const DEADLINE: Duration = Duration::from_secs(2);
@@ -26,6 +29,11 @@ const DEADLINE: Duration = Duration::from_secs(2);
 static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
 /// Who asks, and what happens without an answer, as far as it is known by now.
 static ASKED: Mutex<Option<(Asked, Failing)>> = Mutex::new(None);
+
+/// Where the log is, once the settings are known.
+static DATA: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+const TIMED_OUT: &str = "the hook has timed out";
 
 /// What is printed and how the process ends.
 #[derive(Debug, Default)]
@@ -49,7 +57,11 @@ pub(crate) fn start_if_hook(arguments: impl Iterator<Item = OsString>) -> bool {
             thread::sleep(DEADLINE);
             process::exit(0);
         }
-        print_and_exit(&without_an_answer("the hook has timed out"));
+        let printed = without_an_answer(TIMED_OUT);
+        if let Some(data) = &*DATA.lock().unwrap_or_else(PoisonError::into_inner) {
+            log::failure(data, None, &Failure::other(TIMED_OUT));
+        }
+        print_and_exit(&printed);
     });
     true
 }
@@ -74,6 +86,11 @@ fn asked(arguments: &[OsString]) -> Option<(Asked, Failing)> {
     };
     let failing = if has("--fail", "closed") { Failing::Closed } else { Failing::Open };
     Some((Asked::by(host, verb), failing))
+}
+
+/// Sets where to write down that the deadline has come.
+pub(super) fn set_data(data: &Path) {
+    *DATA.lock().unwrap_or_else(PoisonError::into_inner) = Some(data.to_owned());
 }
 
 /// Sets what happens at the deadline.

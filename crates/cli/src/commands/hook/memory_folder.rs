@@ -46,6 +46,6 @@ fn start(hook: &Hook<'_>, folder: &Path, store: &str) -> Result<(), Failure> {
     sync.arg("--data").arg(std::path::absolute(&hook.context.settings.data)?);
     sync.args(["--store", &store, "sync"]).arg(folder);
     sync.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    sync.spawn()?;
+    super::detached(&mut sync).spawn()?;
     Ok(())
 }

@@ -8,15 +8,13 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::time::{Duration, Instant};
 
-use quipu_core::engine::{NewSession, NewSessionEvent, SessionToken};
-use quipu_core::model::{Actor, Content, EventType, SessionId};
-use quipu_core::{Error, ErrorKind};
+use quipu_core::engine::NewSessionEvent;
 use serde_json::{Value, json};
 
 use super::input::Input;
-use super::state::{Locked, State};
+use super::recording::{Recorder, event};
+use super::state::Locked;
 use super::{Hook, log, state};
-use crate::context::Data;
 use crate::failure::Failure;
 
 /// How long a hook records; the rest is left to the next one. The deadline of the process is later.
@@ -47,11 +45,12 @@ pub(super) fn record(hook: &Hook<'_>, input: &Input) {
 fn try_record(hook: &Hook<'_>, input: &Input) -> Result<(), Failure> {
     let Some(data) = hook.open()? else { return Ok(()) };
     let Some(mut locked) = state::lock(hook, input) else { return Ok(()) };
-    Recorder { data: &data, input }.record(&mut locked)
+    let recorder = Recorder::of(&data, (input.host_name(), &input.session));
+    Transcript { recorder, input }.record(&mut locked)
 }
 
-struct Recorder<'a> {
-    data: &'a Data,
+struct Transcript<'a> {
+    recorder: Recorder<'a>,
     input: &'a Input,
 }
 
@@ -85,16 +84,9 @@ impl Lines {
     }
 }
 
-impl Recorder<'_> {
+impl Transcript<'_> {
     fn record(&self, locked: &mut Locked) -> Result<(), Failure> {
         let deadline = Instant::now() + TIME_MAX;
-        let decisions = locked.state.decisions.clone();
-        if !decisions.is_empty() {
-            let events = decisions.iter().filter_map(|line| event("rule.decision", line.clone()));
-            self.add(&mut locked.state, &events.collect::<Vec<_>>())?;
-            locked.state.decisions.clear();
-            locked.save();
-        }
         let Some(path) = &self.input.transcript else { return Ok(()) };
         let file = match File::open(path) {
             Ok(file) => file,
@@ -114,7 +106,7 @@ impl Recorder<'_> {
             if lines.end == locked.state.transcript_offset {
                 break;
             }
-            self.add(&mut locked.state, &events)?;
+            self.recorder.record(&mut locked.state, &events)?;
             locked.state.transcript_offset = lines.end;
             // At once: whoever ends this process must not make the next one record it again.
             locked.save();
@@ -153,38 +145,4 @@ impl Recorder<'_> {
         });
         event("transcript.line", body)
     }
-
-    /// Records events in the session of this host's session, which is created with the first of them.
-    fn add(&self, state: &mut State, events: &[NewSessionEvent]) -> Result<(), Failure> {
-        if events.is_empty() {
-            return Ok(());
-        }
-        if let Some(session) = state.session.as_deref().and_then(|id| id.parse().ok()) {
-            match self.data.engine.record_events(&Actor::Session(session), session, events) {
-                Ok(_) => return Ok(()),
-                // Somebody has deleted it; what comes now belongs to a new one.
-                Err(error) if *error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let session = self.create()?;
-        state.session = Some(session.to_string());
-        self.data.engine.record_events(&Actor::Session(session), session, events)?;
-        Ok(())
-    }
-
-    fn create(&self) -> Result<SessionId, Error> {
-        let id: String = self.input.session.chars().take(80).collect();
-        let title = format!("{} {id}", self.input.host_name());
-        let new = NewSession::titled(&title, Vec::new(), SessionToken::None);
-        Ok(self.data.engine.create_session(self.data.workspace, &new)?.0.id)
-    }
-}
-
-/// Returns an event; `None` if its text is too long for any.
-fn event(kind: &str, mut body: Value) -> Option<NewSessionEvent> {
-    let fields = body.as_object_mut()?;
-    fields.insert("type".to_owned(), json!(kind));
-    let kind = EventType::new(kind).ok()?;
-    Some(NewSessionEvent { kind, body: Content::new(body.to_string()).ok()? })
 }
