@@ -12,6 +12,8 @@ mod forgetting;
 mod help;
 #[path = "it/hook.rs"]
 mod hook;
+#[path = "it/hook_calls.rs"]
+mod hook_calls;
 #[path = "it/hook_cursor.rs"]
 mod hook_cursor;
 #[path = "it/hook_files.rs"]

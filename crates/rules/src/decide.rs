@@ -5,11 +5,8 @@ use std::cell::OnceCell;
 use crate::matcher::{CommandPattern, PathPattern, SeenPath, TEXT_SIZE_BYTES_MAX, TextPattern};
 use crate::path::{normalized, resolved};
 use crate::rule::{Failing, ParsedRule, RuleError, StoreDefault};
-use crate::shell::Script;
+use crate::shell::{PATHS_MAX, Script};
 use crate::{Call, Decision, Event, Rule};
-
-/// How many paths of a call are looked at.
-const PATHS_MAX: usize = 4000;
 
 /// Rules that are applied together.
 #[derive(Clone, Debug, Default)]
@@ -156,9 +153,7 @@ impl RuleSet {
 
     fn apply(&self, rule: &Rule, seen: &Seen<'_>) -> Option<Match> {
         let call = seen.call;
-        if rule.event != call.event
-            || !rule.tools.iter().any(|tool| tool.covers(&call.tool, call.kind))
-        {
+        if rule.event != call.event || !rule.tools.iter().any(|tool| call.is_of(tool)) {
             return None;
         }
         let fits = [Ok(rule.path_fit(seen)), rule.command_fit(seen), rule.content_fit(call)];
@@ -271,42 +266,24 @@ impl<'c> Seen<'c> {
     }
 
     fn script(&self) -> &Script {
-        self.script.get_or_init(|| match &self.call.command {
-            Some(command) => Script::parse(command, &self.call.directory, &self.call.home),
-            None => Script { commands: Vec::new(), is_complete: true },
-        })
+        self.script.get_or_init(|| self.call.script())
     }
 
-    /// Returns the paths that the call names, and whether these are all. In a command, every word may be
-    /// one, and what follows the `=` of an option.
+    /// Returns the paths that the call names, and whether these are all.
     fn paths(&self) -> &(Vec<SeenPath>, Read) {
         self.paths.get_or_init(|| {
             let (script, home) = (self.script(), self.call.home.as_str());
-            let directory = self.call.directory.as_str();
-            let named = self.call.paths.iter().map(|path| resolved(path, directory, home));
-            let in_commands = script.commands.iter().flat_map(|command| {
-                let words = command.words.iter().skip(1).chain(&command.files);
-                words.flat_map(|word| candidates(word)).flat_map(|word| {
-                    command.directories.iter().map(|directory| resolved(word, directory, home))
-                })
+            let directories = std::iter::once(&self.call.directory).chain(&self.call.elsewhere);
+            let named = self.call.paths.iter().flat_map(|path| {
+                directories.clone().map(|directory| resolved(path, directory, home))
             });
-            let mut found: Vec<_> = named.chain(in_commands).take(PATHS_MAX + 1).collect();
-            let is_whole = script.is_complete && found.len() <= PATHS_MAX;
+            let in_commands = script.paths(home);
+            let is_whole = script.is_complete && in_commands.len() <= PATHS_MAX;
+            let mut found: Vec<_> = named.chain(in_commands).collect();
             found.sort();
             found.dedup();
             let seen = found.iter().map(|path| SeenPath::new(path, &self.roots, &self.home));
             (seen.collect(), if is_whole { Read::Whole } else { Read::Partly })
         })
     }
-}
-
-/// Returns what of a word may be a path.
-fn candidates(word: &str) -> impl Iterator<Item = &str> {
-    let value = word.split_once('=').map(|(_, value)| value);
-    // As in `scp host:file` and `@file` of curl.
-    let behind = word.rsplit_once(':').map(|(_, rest)| rest).or_else(|| word.strip_prefix('@'));
-    [Some(word).filter(|word| !word.starts_with('-') || word.contains('/')), value, behind]
-        .into_iter()
-        .flatten()
-        .filter(|it| !it.is_empty())
 }

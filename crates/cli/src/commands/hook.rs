@@ -6,6 +6,7 @@
 
 mod answers;
 mod call;
+mod codex;
 mod deadline;
 mod ending;
 mod input;

@@ -59,7 +59,8 @@ fn init(context: &Context, arguments: &RulesInitArguments) -> Result<(), Failure
     let mut created = Vec::new();
     for (path, text) in STARTERS {
         let path = MemoryPath::parse(path).map_err(Error::from)?;
-        let content = Content::new(text.to_owned()).map_err(Error::from)?;
+        let text = text.replace("{store}", &pattern_of(store.name.as_str()));
+        let content = Content::new(text).map_err(Error::from)?;
         match data.engine.create(&data.actor, store.id, &path, &content) {
             Ok(written) => created.push(written.memory.path.to_string()),
             Err(error) if matches!(error.kind(), ErrorKind::PathConflict { .. }) => {
@@ -83,6 +84,18 @@ fn init(context: &Context, arguments: &RulesInitArguments) -> Result<(), Failure
             "`quipu hook install HOST` makes a host ask them, `quipu rules check` tries them out"
         )
     })
+}
+
+/// Returns an expression that matches a name as a word, for the single quotes of YAML.
+fn pattern_of(name: &str) -> String {
+    let mut pattern = String::new();
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() && !letter.is_whitespace() {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.replace('\'', "''")
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
@@ -236,7 +249,7 @@ const STARTERS: [(&str, &str); 3] = [
         "\
 ---
 rule:
-  tool: [edit, shell]
+  tool: [edit, shell, mcp]
   path: ['~/.claude/settings*.json', '.claude/settings*.json', '~/.codex/**', '.codex/**', '~/.cursor/hooks.json', '.cursor/hooks.json']
   decision: deny
 ---
@@ -250,7 +263,7 @@ They make sure that rules are asked. If they are in the way, say so and let a pe
         "\
 ---
 rule:
-  tool: [edit, shell]
+  tool: [edit, shell, mcp]
   path: ['quipu.db*', 'quipu.toml', 'index.db*']
   decision: deny
 ---
@@ -274,8 +287,10 @@ rule:
     - quipu ** migrate **
     - quipu ** ui **
     - quipu ** serve **
-    - '/quipu\\b.*\\b(rules\\b|memstore_)/'
-    - '/\\brules\\b.*\\bquipu\\b/'
+    - quipu ** rules **
+    - '/quipu\\b.*\\bmemstore_/'
+    - '/quipu\\b.*\\W{store}(\\W|$)/'
+    - '/(^|\\W){store}\\W.*\\bquipu\\b/'
   decision: ask
 ---
 # A person changes stores, keys, hooks and rules
