@@ -89,6 +89,17 @@ pub(crate) struct Settings {
     pub(crate) home: Option<PathBuf>,
     /// The directory for configuration of programs.
     pub(crate) config_home: Option<PathBuf>,
+    /// The directories of hosts that variables of theirs name.
+    pub(crate) host_directories: HostDirectories,
+}
+
+/// Where hosts keep their settings, if not below the home directory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostDirectories {
+    /// `CLAUDE_CONFIG_DIR`, in place of `~/.claude`.
+    pub(crate) claude: Option<PathBuf>,
+    /// `CODEX_HOME`, in place of `~/.codex`.
+    pub(crate) codex: Option<PathBuf>,
 }
 
 /// The settings file, and its keys as environment variables: `limits.content_size_bytes_max` is
@@ -368,7 +379,25 @@ impl Settings {
             browser: browser(&variable),
             home: home(&variable),
             config_home: config_home(&variable),
+            host_directories: HostDirectories {
+                claude: variable("CLAUDE_CONFIG_DIR").map(PathBuf::from),
+                codex: variable("CODEX_HOME").map(PathBuf::from),
+            },
         })
+    }
+}
+
+impl Settings {
+    /// Returns the directory of Claude Code.
+    pub(crate) fn claude_directory(&self) -> Option<PathBuf> {
+        let usual = || self.home.as_ref().map(|home| home.join(".claude"));
+        self.host_directories.claude.clone().or_else(usual)
+    }
+
+    /// Returns the directory of Codex.
+    pub(crate) fn codex_directory(&self) -> Option<PathBuf> {
+        let usual = || self.home.as_ref().map(|home| home.join(".codex"));
+        self.host_directories.codex.clone().or_else(usual)
     }
 }
 

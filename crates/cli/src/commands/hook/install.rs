@@ -18,6 +18,9 @@ use crate::failure::Failure;
 /// The time limit that hosts are told, in seconds. Hooks answer within two.
 const HOST_TIMEOUT_SECONDS: u32 = 5;
 
+/// Codex waits no longer at the end of a session, and warns at each start about hooks that want it to.
+const CODEX_END_TIMEOUT_SECONDS: u32 = 3;
+
 const CURSOR_FILE: &str = ".cursor/hooks.json";
 
 /// What a host starts when something happens.
@@ -65,18 +68,22 @@ pub(super) fn uninstall(context: &Context, place: HookPlace) -> Result<(), Failu
 
 /// Returns the settings file of the host.
 fn file(context: &Context, place: HookPlace) -> Result<PathBuf, Failure> {
-    let name = match place.host {
-        HookHost::ClaudeCode => ".claude/settings.json",
-        HookHost::Codex => ".codex/hooks.json",
-        HookHost::Cursor => CURSOR_FILE,
-    };
     if place.project {
-        return Ok(PathBuf::from(name));
+        return Ok(PathBuf::from(match place.host {
+            HookHost::ClaudeCode => ".claude/settings.json",
+            HookHost::Codex => ".codex/hooks.json",
+            HookHost::Cursor => CURSOR_FILE,
+        }));
     }
-    let home = context.settings.home.clone();
+    let settings = &context.settings;
+    let file = match place.host {
+        HookHost::ClaudeCode => settings.claude_directory().map(|it| it.join("settings.json")),
+        HookHost::Codex => settings.codex_directory().map(|it| it.join("hooks.json")),
+        HookHost::Cursor => settings.home.as_ref().map(|home| home.join(CURSOR_FILE)),
+    };
     let missing =
         || Failure::usage("there is no home directory to find the settings of the host in");
-    Ok(home.ok_or_else(missing)?.join(name))
+    file.ok_or_else(missing)
 }
 
 /// The events of a host.
@@ -309,7 +316,11 @@ fn remove_ours(list: &CstArray) -> bool {
 impl Entry {
     fn value(&self, host: HookHost) -> CstInputValue {
         let text = |text: &str| CstInputValue::String(text.to_owned());
-        let timeout = CstInputValue::Number(HOST_TIMEOUT_SECONDS.to_string());
+        let seconds = match (host, self.event) {
+            (HookHost::Codex, "SessionEnd") => CODEX_END_TIMEOUT_SECONDS,
+            (HookHost::ClaudeCode | HookHost::Codex | HookHost::Cursor, _) => HOST_TIMEOUT_SECONDS,
+        };
+        let timeout = CstInputValue::Number(seconds.to_string());
         let field = |name: &str, value| (name.to_owned(), value);
         match host {
             HookHost::ClaudeCode | HookHost::Codex => {
