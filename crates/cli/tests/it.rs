@@ -20,6 +20,8 @@ mod hook_cursor;
 mod hook_files;
 #[path = "it/hook_install.rs"]
 mod hook_install;
+#[path = "it/hook_memory.rs"]
+mod hook_memory;
 #[path = "it/hook_rules.rs"]
 mod hook_rules;
 #[path = "it/incidents.rs"]

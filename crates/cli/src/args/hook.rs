@@ -61,7 +61,7 @@ pub(crate) struct HookInstallArguments {
     /// `rules.fail`]
     #[arg(long, value_name = "HOW")]
     pub(crate) fail: Option<HookFailing>,
-    /// Also sync the memory folder that the host keeps for each project with a store of its name
+    /// Also sync the memory folder of the host with a store of its name
     #[arg(long)]
     pub(crate) memory_folder: bool,
 }

@@ -20,8 +20,8 @@ fn home() -> Home {
 }
 
 impl Home {
-    /// Writes notes that are no rules.
-    fn notes(&self, store: &str, count: usize) {
+    /// Writes notes about nothing.
+    pub(crate) fn notes(&self, store: &str, count: usize) {
         let engine = self.quipu.engine(0);
         let workspace = engine.default_workspace().expect("a workspace").id;
         let store = engine.find_store(workspace, store).expect("a store").id;

@@ -36,18 +36,33 @@ impl Checkout {
         };
         Self { root: Some(root.to_owned()), branch: branch(&root.join(".git")) }
     }
+
+    /// Returns the root of the repository, also for one of its worktrees.
+    pub(in crate::commands) fn main_root(&self) -> Option<PathBuf> {
+        let root = self.root.as_ref()?;
+        let Some(directory) = worktree(&root.join(".git")) else { return Some(root.clone()) };
+        // A submodule has no such file: it is a repository of its own.
+        let Ok(common) = fs::read_to_string(directory.join("commondir")) else {
+            return Some(root.clone());
+        };
+        let common = fs::canonicalize(directory.join(common.trim())).ok()?;
+        common.parent().map(Path::to_owned)
+    }
+}
+
+/// Returns the directory that the file `.git` of a worktree names; `None` if that is a directory itself.
+fn worktree(git: &Path) -> Option<PathBuf> {
+    if git.is_dir() {
+        return None;
+    }
+    let text = fs::read_to_string(git).ok()?;
+    Some(git.parent()?.join(text.strip_prefix("gitdir:")?.trim()))
 }
 
 /// Returns the branch that is checked out, from `HEAD`.
 fn branch(git: &Path) -> Option<String> {
-    let head = if git.is_dir() {
-        git.join("HEAD")
-    } else {
-        // A worktree has a file that names the directory.
-        let text = fs::read_to_string(git).ok()?;
-        git.parent()?.join(text.strip_prefix("gitdir:")?.trim()).join("HEAD")
-    };
-    let text = fs::read_to_string(head).ok()?;
+    let directory = worktree(git).unwrap_or_else(|| git.to_owned());
+    let text = fs::read_to_string(directory.join("HEAD")).ok()?;
     Some(text.strip_prefix("ref: refs/heads/")?.trim().to_owned())
 }
 
