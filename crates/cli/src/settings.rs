@@ -201,7 +201,7 @@ struct ToolTable {
 const PAGER: &str = "less -FRX";
 
 /// The keys that environment variables can set, with their table.
-const KEYS: [(&str, &str); 62] = [
+const KEYS: [(&str, &str); 63] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),
@@ -223,6 +223,7 @@ const KEYS: [(&str, &str); 62] = [
     ("limits", "sessions_per_workspace_max"),
     ("limits", "sessions_kept_days"),
     ("limits", "definitions_per_workspace_max"),
+    ("limits", "workspace_definitions_size_bytes_max"),
     ("limits", "versions_per_agent_max"),
     ("limits", "definition_size_bytes_max"),
     ("limits", "event_size_bytes_max"),
@@ -550,6 +551,7 @@ mod tests {
             sessions_per_workspace_max: 1,
             sessions_kept_for: Duration::from_hours(24),
             definitions_per_workspace_max: 1,
+            workspace_definitions_size_bytes_max: 1,
             versions_per_agent_max: 1,
             definition_size_bytes_max: 1,
             event_size_bytes_max: 1,
