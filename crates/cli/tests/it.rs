@@ -78,6 +78,8 @@ mod tool;
 mod transfer;
 #[path = "it/ui.rs"]
 mod ui;
+#[path = "it/upstream.rs"]
+mod upstream;
 #[path = "it/walks.rs"]
 mod walks;
 #[path = "it/webhooks.rs"]

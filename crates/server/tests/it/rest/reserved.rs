@@ -30,15 +30,16 @@ impl World {
     fn new() -> Self {
         let server = server();
         let policy = StorePolicy { writers: Writers::People, ..StorePolicy::default() };
-        let new = NewStore { policy, ..NewStore::named(Name::new("rules").unwrap()) };
-        let store = server.engine.create_store(server.workspace, &new).unwrap().id;
+        let new = NewStore { policy, ..NewStore::named(Name::new("rules").expect("it works")) };
+        let store = server.engine.create_store(server.workspace, &new).expect("it works").id;
         let ada = Actor::User(PrincipalName::from_host("ada"));
-        let path = MemoryPath::parse("/r.md").unwrap();
-        let content = |text: &str| Content::new(text).unwrap();
-        let first = server.engine.create(&ada, store, &path, &content("the first rule")).unwrap();
+        let path = MemoryPath::parse("/r.md").expect("it works");
+        let content = |text: &str| Content::new(text).expect("it works");
+        let first =
+            server.engine.create(&ada, store, &path, &content("the first rule")).expect("it works");
         server.clock.advance(Duration::from_secs(1));
         let target = (&path, &content("the rule"));
-        server.engine.put(&ada, store, target, Precondition::None).unwrap();
+        server.engine.put(&ada, store, target, Precondition::None).expect("it works");
         let (memory, version) = (first.memory.id.to_string(), first.memory.version.to_string());
         Self { server, store, memory, version }
     }
@@ -67,18 +68,18 @@ impl World {
     fn derived(&self, from: Derivation, kind: KeyKind, role: Role) -> String {
         let new = NewDerivedKey {
             kind,
-            name: Name::new("ada").unwrap(),
+            name: Name::new("ada").expect("it works"),
             role,
             stores: None,
             expires_at: self.server.engine.now().plus(Duration::from_hours(1)),
             payload: None,
         };
-        self.server.engine.derive_key(from, &new).unwrap().1.reveal().to_owned()
+        self.server.engine.derive_key(from, &new).expect("it works").1.reveal().to_owned()
     }
 
     /// Returns what a credential is derived from.
     fn from(&self, secret: &str) -> Derivation {
-        let principal = self.server.engine.principal(secret).unwrap();
+        let principal = self.server.engine.principal(secret).expect("it works");
         let Some(quipu_core::engine::Principal::Key(key)) = principal else { panic!("no key") };
         Derivation::Key(key.id)
     }
@@ -124,8 +125,8 @@ const OTHERS: [Who; 7] = [
             instructions: Instructions::default(),
         };
         let new = NewSession::titled("an agent", vec![attachment], SessionToken::Issue);
-        let made = it.server.engine.create_session(it.server.workspace, &new).unwrap();
-        made.1.unwrap().reveal().to_owned()
+        let made = it.server.engine.create_session(it.server.workspace, &new).expect("it works");
+        made.1.expect("it works").reveal().to_owned()
     }),
 ];
 
