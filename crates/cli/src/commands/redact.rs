@@ -64,7 +64,7 @@ pub(super) fn redact(context: &Context, arguments: &RedactArguments) -> Result<(
             count(usize::try_from(left).unwrap_or(usize::MAX), "row is", "rows are")
         ))
         .with_hint(
-            "change the names that are listed above, or run it again: somebody wrote it anew",
+            "change the names that are listed above, or run it again: somebody has written it again",
         )),
     }
 }

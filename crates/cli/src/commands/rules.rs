@@ -76,7 +76,7 @@ fn init(context: &Context, arguments: &RulesInitArguments) -> Result<(), Failure
         }
         writeln!(
             out,
-            "the store `{}` can only be changed by people; its notes with a `rule` are rules",
+            "only people can change `{}`; every note in it with a `rule` field is a rule",
             store.name
         )?;
         writeln!(
