@@ -4,6 +4,8 @@
 mod commands;
 #[path = "it/errors.rs"]
 mod errors;
+#[path = "it/events.rs"]
+mod events;
 #[path = "it/expiry.rs"]
 mod expiry;
 #[path = "it/forgetting.rs"]
