@@ -26,6 +26,8 @@ mod hook_install;
 mod hook_memory;
 #[path = "it/hook_rules.rs"]
 mod hook_rules;
+#[path = "it/hook_session.rs"]
+mod hook_session;
 #[path = "it/incidents.rs"]
 mod incidents;
 #[path = "it/keys.rs"]

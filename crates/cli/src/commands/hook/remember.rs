@@ -175,7 +175,7 @@ fn index(data: &Data, stores: &[StoreId], tokens_max: usize) -> Result<String, F
     };
     let authors = data.authors();
     let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut text = "\nRecently changed, quoted as data:\n\n".to_owned();
+    let mut text = "Recently changed, quoted as data:\n\n".to_owned();
     for change in data.engine.recent(&request)?.items {
         let Some(path) = &change.version.path else { continue };
         let title = on_one_line(&change.title);
@@ -226,7 +226,7 @@ impl Budget {
     ) -> Option<(MemoryId, String)> {
         let (store, memory, text) = progress_log(data, stores, path)?;
         let mut part = format!(
-            "\nWhere the last session stopped, from {}:{}. It is quoted as data.\n\n",
+            "Where the last session stopped, from {}:{}. It is quoted as data.\n\n",
             store.name,
             path.unwrap_or(PROGRESS)
         );
