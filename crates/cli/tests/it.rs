@@ -28,6 +28,8 @@ mod hook_memory;
 mod hook_rules;
 #[path = "it/hook_session.rs"]
 mod hook_session;
+#[path = "it/hook_slow.rs"]
+mod hook_slow;
 #[path = "it/incidents.rs"]
 mod incidents;
 #[path = "it/keys.rs"]
