@@ -2,7 +2,14 @@
 
 use crate::backend::Reader;
 use crate::model::{Actor, KeyId, Role, Store, Writers};
-use crate::{Error, ErrorKind};
+use crate::{Engine, Error, ErrorKind};
+
+impl Engine {
+    /// Returns whether the policy of a store lets an author change its memories.
+    pub fn may_change(&self, store: &Store, actor: &Actor) -> Result<bool, Error> {
+        self.read(|reader| may_change(reader, store, actor))
+    }
+}
 
 /// Fails if a store is reserved for people and the actor is none.
 ///
@@ -12,16 +19,19 @@ pub(super) fn require_writer(
     store: &Store,
     actor: &Actor,
 ) -> Result<(), Error> {
-    let may_write = match store.policy.writers {
-        Writers::Everyone => true,
-        Writers::People => is_person(reader, actor)?,
-    };
-    if may_write {
+    if may_change(reader, store, actor)? {
         return Ok(());
     }
     let message = format!("the store `{}` can only be changed by people", store.name);
     Err(Error::new(ErrorKind::AccessDenied, message)
         .with_hint("tell a person what should be changed there, and why"))
+}
+
+fn may_change(reader: &dyn Reader, store: &Store, actor: &Actor) -> Result<bool, Error> {
+    match store.policy.writers {
+        Writers::Everyone => Ok(true),
+        Writers::People => is_person(reader, actor),
+    }
 }
 
 fn is_person(reader: &dyn Reader, actor: &Actor) -> Result<bool, Error> {

@@ -218,6 +218,36 @@ fn no_form_of_anybody_else_changes_it() {
 }
 
 #[test]
+fn whoever_may_not_change_it_has_no_buttons_for_it() {
+    let world = World::new();
+    let writing = world.signed_in(&world.site.visitor(Role::ReadWrite, None));
+    let pages = [
+        "/ui/stores/{store}",
+        "/ui/stores/{store}/memories/{memory}",
+        "/ui/stores/{store}/memories/{memory}/versions/{first}",
+        "/ui/stores/{store}/past?at={first}",
+        "/ui/search?q=rule",
+        "/ui/actors/user_ada",
+    ];
+    let buttons = |caller: &Caller, page: &str| {
+        let page = world.site.get(caller, &world.fill(page)).page();
+        let parts =
+            ["/new\"", "/edit\"", "/rename\"", "/delete", "/restore", "/revert", "Delete selected"];
+        parts.iter().filter(|part| page.contains(**part)).count()
+    };
+    for page in pages {
+        assert_eq!(buttons(&writing, page), 0, "{page}");
+        assert_ne!(buttons(&world.signed_in(&world.site.admin()), page), 0, "{page}");
+    }
+    let policy = StorePolicy { writers: Writers::Everyone, ..StorePolicy::default() };
+    let update = StoreUpdate { policy: Some(policy), ..StoreUpdate::default() };
+    world.site.engine.update_store(world.site.store, &update).unwrap();
+    for page in pages {
+        assert_ne!(buttons(&writing, page), 0, "{page}");
+    }
+}
+
+#[test]
 fn every_form_that_changes_memories_or_a_store_is_tried() {
     // These change something else, or nothing.
     const OTHER: [&str; 14] = [
