@@ -17,10 +17,10 @@ pub(crate) struct Arguments {
     /// The binary to measure
     #[arg(long, default_value = "target/release/quipu")]
     binary: PathBuf,
-    /// The number of notes
+    /// The number of notes, and of memories in the store of the rules
     #[arg(long, default_value_t = 10_000)]
     notes: u64,
-    /// The number of rules
+    /// The number of rules among the latter
     #[arg(long, default_value_t = 200)]
     rules: u64,
     /// How often each hook is started
@@ -69,8 +69,22 @@ pub(crate) fn run(arguments: &Arguments) {
         let of = |percent| number(at(&times, percent));
         rows.push(row(&[&name, &of(50), &of(95), &of(99), &goal]));
     }
+    // The hook reads all rules again and keeps a copy.
+    let changed = (0..arguments.runs.div_ceil(10)).map(|number| {
+        put_rule(&binary, home.path(), number % arguments.rules);
+        timed(&binary, home.path(), ("decide", number), &edit(number))
+    });
+    let times = sorted(changed.collect());
+    let of = |percent| number(at(&times, percent));
+    rows.push(row(&[
+        &"decide: the first edit after a rule has changed",
+        &of(50),
+        &of(95),
+        &of(99),
+        &"",
+    ]));
     let title = format!(
-        "Hooks, {} notes, {} rules; milliseconds, the start of the process included",
+        "Hooks, {} notes, {} rules among as many; milliseconds, the start of the process included",
         arguments.notes, arguments.rules
     );
     print(&title, &rows);
@@ -83,25 +97,41 @@ type Subject<'s> = (&'s str, &'s str, &'s str, &'s dyn Fn(u64) -> Value);
 /// Imports the notes and the rules, and builds the index.
 fn prepare(arguments: &Arguments, binary: &Path, home: &Path) {
     let folder = tempfile::tempdir_in("target").expect("a directory can be made in `target`");
-    for number in 0..arguments.notes {
-        let file = folder.path().join(format!("topic{}/note{number}.md", number % 50));
+    let write = |number: u64, text: String| {
+        let file = folder.path().join(path(number).trim_start_matches('/'));
         fs::create_dir_all(file.parent().expect("it is in a directory")).expect("it can be made");
-        fs::write(file, note(number)).expect("it can be written");
-    }
+        fs::write(file, text).expect("it can be written");
+    };
     let quipu = |arguments: &[&str]| {
         let done = Command::new(binary).arg("--data").arg(home).args(arguments).output();
-        assert!(done.expect("it starts").status.success(), "{arguments:?}");
+        let done = done.expect("it starts");
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     };
+    (0..arguments.notes).for_each(|number| write(number, note(number)));
     quipu(&["store", "create", "notes"]);
     quipu(&["store", "default", "notes"]);
     quipu(&["-s", "notes", "import", folder.path().to_str().expect("text")]);
     quipu(&["-s", "notes", "search", "index"]);
-    quipu(&["store", "create", "rules", "--writers", "people"]);
-    let file = folder.path().join("rule");
-    for number in 0..arguments.rules {
-        fs::write(&file, rule(number)).expect("it can be written");
-        quipu(&["-s", "rules", "put", &format!("/{number}.md"), file.to_str().expect("text")]);
-    }
+    // An import is a session, and these may not change what is reserved for people.
+    (0..arguments.rules).for_each(|number| write(number, rule(number)));
+    quipu(&["store", "create", "rules"]);
+    quipu(&["-s", "rules", "import", folder.path().to_str().expect("text")]);
+    quipu(&["store", "update", "rules", "--writers", "people"]);
+}
+
+/// Returns the path of a note, or of a rule.
+fn path(number: u64) -> String {
+    format!("/topic{}/note{number}.md", number % 50)
+}
+
+/// Writes a rule, each time as another text.
+fn put_rule(binary: &Path, home: &Path, number: u64) {
+    let mut command = Command::new(binary);
+    command.arg("--data").arg(home).args(["-s", "rules", "put", &path(number)]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    let text = format!("{}\n{:?}\n", rule(number), Instant::now());
+    child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+    assert!(child.wait().expect("it ends").success());
 }
 
 /// Returns one of several kinds of rules.

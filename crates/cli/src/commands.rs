@@ -22,6 +22,7 @@ mod revert;
 mod rules;
 mod serve;
 mod sessions;
+mod standing;
 mod stores;
 mod suggest;
 mod sync;
@@ -29,21 +30,18 @@ mod tool;
 mod ui;
 mod upkeep;
 
-use quipu_core::{Error, ErrorKind};
-
-use crate::args::{Command, KeyCommand, RulesCommand, SessionCommand, StoreCommand};
+use crate::args::Command;
 use crate::context::Context;
 use crate::failure::Failure;
 
-pub(crate) use hook::{start_if_hook, without_settings as hook_without_settings};
+pub(crate) use hook::{
+    start_if_hook, without_arguments as hook_without_arguments,
+    without_settings as hook_without_settings,
+};
 
 /// Runs the command that was given.
 pub(crate) fn run(context: &mut Context, command: Command) -> Result<(), Failure> {
-    if let Some(session) = context.settings.session.filter(|_| is_administration(&command)) {
-        let message = format!("the session `{session}` administers nothing");
-        return Err(Failure::from(Error::new(ErrorKind::AccessDenied, message))
-            .with_hint("unset `QUIPU_SESSION` to do this as yourself"));
-    }
+    standing::require(context, &command)?;
     match command {
         Command::Serve(arguments) => serve::run(context, &arguments),
         Command::Ui(arguments) => ui::run(context, &arguments),
@@ -91,62 +89,5 @@ pub(crate) fn run(context: &mut Context, command: Command) -> Result<(), Failure
         Command::Move(arguments) => moving::run(context, &arguments),
         Command::Completions(arguments) => upkeep::completions(&arguments),
         Command::Man(arguments) => upkeep::man(&arguments),
-    }
-}
-
-/// Returns whether a command changes more than the texts of memories, which no session may: what stores,
-/// keys and sessions there are, what is kept of the past, and where it all is.
-fn is_administration(command: &Command) -> bool {
-    match command {
-        Command::Store(command) => {
-            !matches!(command, StoreCommand::List(_) | StoreCommand::Show(_))
-        }
-        Command::Key(command) => !matches!(command, KeyCommand::List),
-        Command::Session(command) => {
-            !matches!(command, SessionCommand::List(_) | SessionCommand::Show(_))
-        }
-        Command::Rules(command) => matches!(command, RulesCommand::Init(_)),
-        Command::Ui(_)
-        | Command::Redact(_)
-        | Command::Prune(_)
-        | Command::RestoreBackup(_)
-        | Command::Migrate
-        | Command::Move(_) => true,
-        Command::Serve(_)
-        | Command::Mcp(_)
-        | Command::Tool(_)
-        | Command::Sync(_)
-        | Command::Mount(_)
-        | Command::Unmount(_)
-        | Command::InitProject(_)
-        | Command::Hook(_)
-        | Command::Ls(_)
-        | Command::Cat(_)
-        | Command::Put(_)
-        | Command::Edit(_)
-        | Command::Mv(_)
-        | Command::Rm(_)
-        | Command::Log(_)
-        | Command::Show(_)
-        | Command::Diff(_)
-        | Command::Blame(_)
-        | Command::Restore(_)
-        | Command::Revert(_)
-        | Command::Receipts(_)
-        | Command::Search(_)
-        | Command::Suggest(_)
-        | Command::Recent(_)
-        | Command::Context(_)
-        | Command::Links(_)
-        | Command::Graph(_)
-        | Command::Import(_)
-        | Command::Export(_)
-        | Command::Events(_)
-        | Command::Model(_)
-        | Command::Prompt(_)
-        | Command::Check(_)
-        | Command::Backup(_)
-        | Command::Completions(_)
-        | Command::Man(_) => false,
     }
 }

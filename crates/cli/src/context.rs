@@ -20,6 +20,8 @@ use crate::args::{Global, PastArguments, WriterArguments};
 use crate::authors::Authors;
 use crate::encoder::open_encoder;
 use crate::failure::Failure;
+use crate::granted::require_attached;
+use crate::hook_files::HookFiles;
 use crate::print::{Form, count, local, note};
 use crate::settings::{Flags, Settings, has_password};
 use crate::storage::{self, OpenMode, Opened, Place, Restored};
@@ -46,7 +48,7 @@ pub(crate) struct Data {
     pub(crate) workspace: WorkspaceId,
     pub(crate) actor: Actor,
     /// The session that a variable names as the author.
-    session: Option<SessionId>,
+    pub(crate) session: Option<SessionId>,
     /// The stores that the command line names.
     pub(crate) named: Vec<String>,
     /// The store that the settings name.
@@ -123,7 +125,8 @@ impl Context {
     fn open_as(&self, mode: OpenMode) -> Result<Data, Failure> {
         let Opened { backend, index, .. } =
             self.place().open(mode, &self.program, &self.settings)?;
-        let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone());
+        let engine = Engine::new(backend, Arc::new(SystemClock), self.settings.limits.clone())
+            .with_traces(Arc::new(HookFiles::of(&self.settings.data)));
         engine.read(|reader| require_complete(reader))?;
         let engine = index.knowledge(engine);
         self.opened.get_or_init(|| engine.clone());
@@ -314,8 +317,11 @@ impl Data {
         self.find_or_create_store(self.wanted_store()?.unwrap_or(default))
     }
 
-    /// Returns the store with this name or id, creating one if the name is new.
+    /// Returns the store with this name or id, creating one if the name is new. A session creates none.
     pub(crate) fn find_or_create_store(&self, wanted: &str) -> Result<Store, Failure> {
+        if self.session.is_some() {
+            return self.find_store(wanted);
+        }
         Ok(self.engine.find_or_create_store(self.workspace, wanted)?)
     }
 
@@ -341,27 +347,8 @@ impl Data {
         arguments: &WriterArguments,
     ) -> Result<Actor, Failure> {
         let Some(id) = arguments.session.or(self.session) else { return Ok(self.actor.clone()) };
-        let session = self.engine.session(id)?;
-        let denied = |message| Failure::from(Error::new(ErrorKind::AccessDenied, message));
-        if session.archived_at.is_some() {
-            return Err(denied(format!(
-                "the session `{id}` is archived, so nothing can write as it"
-            ))
-            .with_hint("`quipu session list` shows the sessions that can"));
-        }
-        match session.attachment(store.id).map(|attachment| attachment.access) {
-            Some(Access::ReadWrite) => Ok(Actor::Session(id)),
-            Some(Access::ReadOnly) => Err(denied(format!(
-                "the store `{}` is attached to the session `{id}` for reading only",
-                store.name
-            ))
-            .with_hint("create a session that may write with `quipu session create --store NAME`")),
-            None => Err(denied(format!(
-                "the store `{}` is not attached to the session `{id}`",
-                store.name
-            ))
-            .with_hint(format!("`quipu session show {id}` lists its stores"))),
-        }
+        require_attached(&self.open_session(id)?, store, Access::ReadWrite)?;
+        Ok(Actor::Session(id))
     }
 
     /// Returns the stores that the command line names, or the selected one, each once and in the order of

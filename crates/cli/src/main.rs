@@ -6,6 +6,8 @@ mod commands;
 mod context;
 mod encoder;
 mod failure;
+mod granted;
+mod hook_files;
 mod log;
 mod pager;
 mod print;
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         // were written by another version must not.
         Err(error) if is_hook && error.use_stderr() => {
             error.print().unwrap_or_default();
-            return ExitCode::FAILURE;
+            return commands::hook_without_arguments();
         }
         Err(error) => error.exit(),
     };

@@ -89,6 +89,17 @@ pub(crate) struct Settings {
     pub(crate) home: Option<PathBuf>,
     /// The directory for configuration of programs.
     pub(crate) config_home: Option<PathBuf>,
+    /// The directories of hosts that variables of theirs name.
+    pub(crate) host_directories: HostDirectories,
+}
+
+/// Where hosts keep their settings, if not below the home directory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostDirectories {
+    /// `CLAUDE_CONFIG_DIR`, in place of `~/.claude`.
+    pub(crate) claude: Option<PathBuf>,
+    /// `CODEX_HOME`, in place of `~/.codex`.
+    pub(crate) codex: Option<PathBuf>,
 }
 
 /// The settings file, and its keys as environment variables: `limits.content_size_bytes_max` is
@@ -214,6 +225,7 @@ const KEYS: [(&str, &str); 63] = [
     ("limits", "sessions_per_workspace_max"),
     ("limits", "sessions_kept_days"),
     ("limits", "definitions_per_workspace_max"),
+    ("limits", "workspace_definitions_size_bytes_max"),
     ("limits", "versions_per_agent_max"),
     ("limits", "definition_size_bytes_max"),
     ("limits", "event_size_bytes_max"),
@@ -250,6 +262,7 @@ const KEYS: [(&str, &str); 63] = [
     ("hooks", "start_tokens"),
     ("hooks", "prompt_tokens"),
     ("rules", "fail"),
+    ("rules", "memories_max"),
     ("vectors", "model"),
     ("vectors", "endpoint"),
     ("vectors", "endpoint_model"),
@@ -371,7 +384,25 @@ impl Settings {
             browser: browser(&variable),
             home: home(&variable),
             config_home: config_home(&variable),
+            host_directories: HostDirectories {
+                claude: variable("CLAUDE_CONFIG_DIR").map(PathBuf::from),
+                codex: variable("CODEX_HOME").map(PathBuf::from),
+            },
         })
+    }
+}
+
+impl Settings {
+    /// Returns the directory of Claude Code.
+    pub(crate) fn claude_directory(&self) -> Option<PathBuf> {
+        let usual = || self.home.as_ref().map(|home| home.join(".claude"));
+        self.host_directories.claude.clone().or_else(usual)
+    }
+
+    /// Returns the directory of Codex.
+    pub(crate) fn codex_directory(&self) -> Option<PathBuf> {
+        let usual = || self.home.as_ref().map(|home| home.join(".codex"));
+        self.host_directories.codex.clone().or_else(usual)
     }
 }
 
@@ -524,6 +555,7 @@ mod tests {
             sessions_per_workspace_max: 1,
             sessions_kept_for: Duration::from_hours(24),
             definitions_per_workspace_max: 1,
+            workspace_definitions_size_bytes_max: 1,
             versions_per_agent_max: 1,
             definition_size_bytes_max: 1,
             event_size_bytes_max: 1,

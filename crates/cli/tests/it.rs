@@ -4,6 +4,8 @@
 mod commands;
 #[path = "it/errors.rs"]
 mod errors;
+#[path = "it/events.rs"]
+mod events;
 #[path = "it/expiry.rs"]
 mod expiry;
 #[path = "it/forgetting.rs"]
@@ -12,8 +14,22 @@ mod forgetting;
 mod help;
 #[path = "it/hook.rs"]
 mod hook;
+#[path = "it/hook_calls.rs"]
+mod hook_calls;
+#[path = "it/hook_cursor.rs"]
+mod hook_cursor;
+#[path = "it/hook_files.rs"]
+mod hook_files;
 #[path = "it/hook_install.rs"]
 mod hook_install;
+#[path = "it/hook_memory.rs"]
+mod hook_memory;
+#[path = "it/hook_rules.rs"]
+mod hook_rules;
+#[path = "it/hook_session.rs"]
+mod hook_session;
+#[path = "it/hook_slow.rs"]
+mod hook_slow;
 #[path = "it/incidents.rs"]
 mod incidents;
 #[path = "it/keys.rs"]
@@ -48,6 +64,8 @@ mod rules;
 mod serve;
 #[path = "it/server.rs"]
 mod server;
+#[path = "it/standing.rs"]
+mod standing;
 #[path = "it/starting.rs"]
 mod starting;
 #[path = "it/stopped.rs"]
@@ -66,6 +84,8 @@ mod tool;
 mod transfer;
 #[path = "it/ui.rs"]
 mod ui;
+#[path = "it/upstream.rs"]
+mod upstream;
 #[path = "it/walks.rs"]
 mod walks;
 #[path = "it/webhooks.rs"]

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, Condition, Purpose, Reader, Subject};
 use crate::clock::Clock;
-use crate::derived::Derived;
+use crate::derived::{Derived, Traces};
 use crate::model::{Actor, Memory, SecretPolicy, Store, StoreId, Timestamp};
 use crate::settings::Limits;
 use crate::{Error, ErrorKind};
@@ -84,6 +84,8 @@ pub struct Engine {
     limits: Limits,
     /// What must be erased along with redacted text.
     derived: Option<Arc<dyn Derived>>,
+    /// What else may hold text that is redacted.
+    traces: Option<Arc<dyn Traces>>,
     /// Reads that have not been recorded yet.
     uses: Arc<Uses>,
     /// The pasts that were read last.
@@ -139,13 +141,20 @@ impl Engine {
     /// Creates an engine over a backend.
     pub fn new(backend: Arc<dyn Backend>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         let (uses, trees) = (Arc::default(), Arc::default());
-        Self { backend, clock, limits, derived: None, uses, trees, restriction: None }
+        let (derived, traces) = (None, None);
+        Self { backend, clock, limits, derived, traces, uses, trees, restriction: None }
     }
 
     /// Returns the same engine, which from now on also erases redacted text from `derived`.
     #[must_use]
     pub fn with_derived(self, derived: Arc<dyn Derived>) -> Self {
         Self { derived: Some(derived), ..self }
+    }
+
+    /// Returns the same engine, which from now on also redacts what is in `traces`.
+    #[must_use]
+    pub fn with_traces(self, traces: Arc<dyn Traces>) -> Self {
+        Self { traces: Some(traces), ..self }
     }
 
     /// Returns the backend, for administration that no rule applies to.

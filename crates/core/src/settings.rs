@@ -19,8 +19,10 @@ pub struct Limits {
     pub sessions_per_workspace_max: u64,
     /// How long a session is kept after it has ended, if no version names it.
     pub sessions_kept_for: Duration,
-    /// How many agents a workspace may hold, including archived ones, and how many environments.
+    /// How many agents a workspace may hold, and how many environments. Archived ones make room for new ones.
     pub definitions_per_workspace_max: u64,
+    /// The largest sum of all versions of all agents and environments of a workspace.
+    pub workspace_definitions_size_bytes_max: u64,
     /// How many versions an agent may have.
     pub versions_per_agent_max: u64,
     /// The largest agent or environment.
@@ -61,6 +63,7 @@ impl Default for Limits {
             sessions_per_workspace_max: 100_000,
             sessions_kept_for: 90 * DAY,
             definitions_per_workspace_max: 1_000,
+            workspace_definitions_size_bytes_max: 256 * 1024 * 1024,
             versions_per_agent_max: 1_000,
             definition_size_bytes_max: 256 * 1024,
             event_size_bytes_max: 256 * 1024,

@@ -66,6 +66,8 @@ mod sessions;
 mod stores;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/traces.rs"]
+mod traces;
 #[path = "it/versions.rs"]
 mod versions;
 #[path = "it/waiting.rs"]

@@ -122,11 +122,6 @@ pub(crate) fn last_version(
     Ok(visit.engine.versions(store.id, &query)?.items.pop())
 }
 
-/// Returns whether the visitor may change memories of a store, and the store takes changes.
-pub(crate) fn is_writable(visit: &Visit<'_>, store: &Store) -> bool {
-    store.archived_at.is_none() && visit.caller.may_in(store.id, Need::Write)
-}
-
 /// Returns the scope in which the links of a store's notes are resolved: all that the visitor may read.
 pub(crate) fn scope(visit: &Visit<'_>, store: &Store) -> Result<Scope, Trouble> {
     let stores = visit.stores(Archived::Show)?;
@@ -281,7 +276,7 @@ fn actions(visit: &Visit<'_>, store: &Store, memory: &Memory, own: &str) -> Mark
     let graph = address(&format!("/ui/stores/{}/graph", store.id), &[("focus", &focus)]);
     html! {
         p.actions {
-            @if is_writable(visit, store) {
+            @if visit.may_change(store) {
                 a.button.primary href={ (own) "/edit" } data-key="e" { "Edit" } " "
                 a.button href={ (own) "/rename" } { "Rename" } " "
                 a.button href={ (own) "/delete" } { "Delete" } " "

@@ -82,7 +82,7 @@ impl Visited {
 
     /// Returns whether the visitor may restore something.
     fn may_restore(&self, visit: &Visit<'_>) -> bool {
-        visit.caller.may_in(self.store.id, Need::Write) && self.store.archived_at.is_none()
+        visit.may_change(&self.store)
     }
 }
 

@@ -15,7 +15,7 @@ use quipu_service::caller::Need;
 
 use crate::form::address;
 use crate::layout::{Room, page, trail};
-use crate::memory::{directory_address, is_writable, memory_address};
+use crate::memory::{directory_address, memory_address};
 use crate::reply::{Reply, Trouble};
 use crate::visible;
 use crate::visit::Visit;
@@ -115,7 +115,7 @@ fn actions(visit: &Visit<'_>, store: &Store, wanted: &Wanted, own: &str) -> Mark
     let new = address(&format!("{own}/new"), &[("path", wanted.directory.as_str())]);
     html! {
         p.actions {
-            @if is_writable(visit, store) { a.button.primary href=(new) data-key="n" { "New memory" } " " }
+            @if visit.may_change(store) { a.button.primary href=(new) data-key="n" { "New memory" } " " }
             a.button href=(address("/ui/search", &[("store", &store.id.to_string())])) { "Search" } " "
             a.button href={ (own) "/past" } { "The past" } " "
             a.button href={ (own) "/graph" } { "Graph" } " "
@@ -149,7 +149,7 @@ fn table(visit: &Visit<'_>, store: &Store, wanted: &Wanted, rows: &Rows) -> Mark
         }
     };
     let authors = visit.authors();
-    let may_write = is_writable(visit, store);
+    let may_write = visit.may_change(store);
     html! {
         @if rows.is_empty() {
             @if wanted.directory.is_root() { p { "There is no memory in this store yet." } }

@@ -59,6 +59,13 @@ impl<'a> Visit<'a> {
         named.map_or("", |(_, value)| value.as_str())
     }
 
+    /// Returns whether the visitor may change memories of a store, and the store takes changes.
+    pub(crate) fn may_change(&self, store: &Store) -> bool {
+        store.archived_at.is_none()
+            && self.caller.may_in(store.id, Need::Write)
+            && self.engine.may_change(store, &self.caller.principal.actor()).unwrap_or_default()
+    }
+
     /// Returns the store in the path, if the visitor has this permission on it.
     pub(crate) fn store(&self, need: Need) -> Result<Store, Trouble> {
         self.store_with_id(self.parameter("store"), need)

@@ -23,6 +23,8 @@ mod memory;
 mod past;
 #[path = "it/redact.rs"]
 mod redact;
+#[path = "it/reserved.rs"]
+mod reserved;
 #[path = "it/search.rs"]
 mod search;
 #[path = "it/sessions.rs"]

@@ -4,22 +4,21 @@ use std::cell::OnceCell;
 
 use crate::matcher::{CommandPattern, PathPattern, SeenPath, TEXT_SIZE_BYTES_MAX, TextPattern};
 use crate::path::{normalized, resolved};
-use crate::rule::{Failing, ParsedRule, RuleError};
-use crate::shell::Script;
-use crate::{Call, Decision, Rule};
-
-/// How many paths of a call are looked at.
-const PATHS_MAX: usize = 4000;
+use crate::rule::{Failing, ParsedRule, RuleError, StoreDefault};
+use crate::shell::{PATHS_MAX, Script};
+use crate::{Call, Decision, Event, Rule};
 
 /// Rules that are applied together.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     /// The rules, in order.
     pub rules: Vec<Rule>,
-    /// Notes that mean to be rules.
+    /// Notes with an invalid `rule`.
     pub broken: Vec<RuleError>,
-    /// What happens where a rule does not say.
+    /// What happens where neither a rule nor its store says.
     pub failing: Failing,
+    /// What stores say about their rules.
+    pub defaults: Vec<StoreDefault>,
 }
 
 /// What rules decide about a call.
@@ -97,22 +96,50 @@ impl RuleSet {
             ParsedRule::Other => {}
             ParsedRule::Rule(rule) => self.rules.push(*rule),
             ParsedRule::Broken(error) => self.broken.push(error),
+            ParsedRule::Default(default) => self.defaults.push(default),
+        }
+    }
+
+    /// Adds what all notes of a store say. A rule that does not say how it fails does so as its store says; of
+    /// two notes that say it, the stricter one counts.
+    pub fn add_store(&mut self, notes: Vec<ParsedRule>) {
+        let said = notes.iter().filter_map(|note| match note {
+            ParsedRule::Default(default) => Some(default.failing),
+            ParsedRule::Other | ParsedRule::Rule(_) | ParsedRule::Broken(_) => None,
+        });
+        let said = said.max();
+        for mut note in notes {
+            match &mut note {
+                ParsedRule::Rule(rule) => rule.failing = rule.failing.or(said),
+                ParsedRule::Broken(error) => error.failing = error.failing.or(said),
+                ParsedRule::Other | ParsedRule::Default(_) => {}
+            }
+            self.add(note);
         }
     }
 
     /// Decides about a call. Equal calls get equal answers.
     pub fn decide(&self, call: &Call) -> Verdict {
         let seen = Seen::new(call);
-        let mut matches: Vec<_> =
-            self.broken.iter().filter_map(|error| self.broken_match(error)).collect();
+        let broken = self.broken.iter().filter_map(|error| self.broken_match(error, call.event));
+        let mut matches: Vec<_> = broken.collect();
         matches.extend(self.rules.iter().filter_map(|rule| self.apply(rule, &seen)));
         // Stable: of equal decisions the first rule is named first.
         matches.sort_by_key(|found| std::cmp::Reverse(found.decision));
         Verdict { decision: matches.first().map(|found| found.decision), matches }
     }
 
-    fn broken_match(&self, error: &RuleError) -> Option<Match> {
-        match error.failing.unwrap_or(self.failing) {
+    /// Returns what happens where a rule or its reading has failed. What a person has written is never refused
+    /// for that: nobody would hear them.
+    fn failing(&self, own: Option<Failing>, event: Event) -> Failing {
+        match event {
+            Event::Prompt => Failing::Open,
+            Event::BeforeTool => own.unwrap_or(self.failing),
+        }
+    }
+
+    fn broken_match(&self, error: &RuleError, event: Event) -> Option<Match> {
+        match self.failing(error.failing, event) {
             Failing::Open => None,
             Failing::Closed => Some(Match {
                 rule: error.name.clone(),
@@ -126,9 +153,7 @@ impl RuleSet {
 
     fn apply(&self, rule: &Rule, seen: &Seen<'_>) -> Option<Match> {
         let call = seen.call;
-        if rule.event != call.event
-            || !rule.tools.iter().any(|tool| tool.covers(&call.tool, call.kind))
-        {
+        if rule.event != call.event || !rule.tools.iter().any(|tool| call.is_of(tool)) {
             return None;
         }
         let fits = [Ok(rule.path_fit(seen)), rule.command_fit(seen), rule.content_fit(call)];
@@ -141,7 +166,7 @@ impl RuleSet {
                 Err(message) => cause = Cause::Broken(message),
             }
         }
-        let failing = rule.failing.unwrap_or(self.failing);
+        let failing = self.failing(rule.failing, call.event);
         // What is only suspected is decided like what is seen: a rule that asks must not deny.
         let decision = match (&cause, failing) {
             (Cause::Broken(_) | Cause::Unreadable, Failing::Open) => return None,
@@ -241,42 +266,24 @@ impl<'c> Seen<'c> {
     }
 
     fn script(&self) -> &Script {
-        self.script.get_or_init(|| match &self.call.command {
-            Some(command) => Script::parse(command, &self.call.directory, &self.call.home),
-            None => Script { commands: Vec::new(), is_complete: true },
-        })
+        self.script.get_or_init(|| self.call.script())
     }
 
-    /// Returns the paths that the call names, and whether these are all. In a command, every word may be
-    /// one, and what follows the `=` of an option.
+    /// Returns the paths that the call names, and whether these are all.
     fn paths(&self) -> &(Vec<SeenPath>, Read) {
         self.paths.get_or_init(|| {
             let (script, home) = (self.script(), self.call.home.as_str());
-            let directory = self.call.directory.as_str();
-            let named = self.call.paths.iter().map(|path| resolved(path, directory, home));
-            let in_commands = script.commands.iter().flat_map(|command| {
-                let words = command.words.iter().skip(1).chain(&command.files);
-                words.flat_map(|word| candidates(word)).flat_map(|word| {
-                    command.directories.iter().map(|directory| resolved(word, directory, home))
-                })
+            let directories = std::iter::once(&self.call.directory).chain(&self.call.elsewhere);
+            let named = self.call.paths.iter().flat_map(|path| {
+                directories.clone().map(|directory| resolved(path, directory, home))
             });
-            let mut found: Vec<_> = named.chain(in_commands).take(PATHS_MAX + 1).collect();
-            let is_whole = script.is_complete && found.len() <= PATHS_MAX;
+            let in_commands = script.paths(home);
+            let is_whole = script.is_complete && in_commands.len() <= PATHS_MAX;
+            let mut found: Vec<_> = named.chain(in_commands).collect();
             found.sort();
             found.dedup();
             let seen = found.iter().map(|path| SeenPath::new(path, &self.roots, &self.home));
             (seen.collect(), if is_whole { Read::Whole } else { Read::Partly })
         })
     }
-}
-
-/// Returns what of a word may be a path.
-fn candidates(word: &str) -> impl Iterator<Item = &str> {
-    let value = word.split_once('=').map(|(_, value)| value);
-    // As in `scp host:file` and `@file` of curl.
-    let behind = word.rsplit_once(':').map(|(_, rest)| rest).or_else(|| word.strip_prefix('@'));
-    [Some(word).filter(|word| !word.starts_with('-') || word.contains('/')), value, behind]
-        .into_iter()
-        .flatten()
-        .filter(|it| !it.is_empty())
 }

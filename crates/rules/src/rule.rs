@@ -39,8 +39,9 @@ pub enum Decision {
     Deny,
 }
 
-/// What happens if a rule cannot be applied: it is broken, or a call is too large to be looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// What happens if a rule cannot be applied: it is broken, or a call is too large to be looked at. From weak to
+/// strong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Failing {
     /// The call goes on.
     #[default]
@@ -103,8 +104,29 @@ pub enum ParsedRule {
     Other,
     /// It is a rule.
     Rule(Box<Rule>),
-    /// It means to be a rule, and is none.
+    /// It says how the rules of its store fail.
+    Default(StoreDefault),
+    /// Has a `rule` or `rules` field that is invalid.
     Broken(RuleError),
+}
+
+/// How the rules of a store fail, unless they say so themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreDefault {
+    /// What to call the note that says so.
+    pub name: String,
+    /// What happens.
+    pub failing: Failing,
+}
+
+impl fmt::Display for StoreDefault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "unless they say otherwise, the rules of this store fail {}: {}",
+            self.failing, self.name
+        )
+    }
 }
 
 /// Why a note is not a rule.
@@ -204,11 +226,22 @@ impl Rule {
         let broken = |message: String, failing| {
             ParsedRule::Broken(RuleError { name: name.to_owned(), message, failing })
         };
+        if !Self::concerns(text) {
+            return ParsedRule::Other;
+        }
         let (field, body_start) = match Note::field(text, "rule") {
             Ok((Some(field), body_start)) => (field, body_start),
-            Ok((None, _)) => return ParsedRule::Other,
+            Ok((None, _)) => {
+                return match default(text) {
+                    Ok(None) => ParsedRule::Other,
+                    Ok(Some(failing)) => {
+                        ParsedRule::Default(StoreDefault { name: name.to_owned(), failing })
+                    }
+                    Err(message) => broken(message, None),
+                };
+            }
             // A note about something else may have a frontmatter that is not valid.
-            Err(_) if !mentions_a_rule(text) => return ParsedRule::Other,
+            Err(_) if !mentions_rules(text) => return ParsedRule::Other,
             Err(remark) => return broken(format!("line {}: {}", remark.line, remark.text), None),
         };
         let failing = field.at("fail").and_then(Value::as_text).and_then(|text| text.parse().ok());
@@ -216,6 +249,11 @@ impl Rule {
             Ok(rule) => ParsedRule::Rule(Box::new(rule)),
             Err(message) => broken(message, failing),
         }
+    }
+
+    /// Returns whether a note may say something about rules. Quick, and says so of every note that does.
+    pub fn concerns(text: &str) -> bool {
+        frontmatter(text).any(|line| line.contains("rule"))
     }
 
     fn from_field(name: &str, field: &Value, body: &str) -> Result<Self, String> {
@@ -300,11 +338,33 @@ impl Rule {
     }
 }
 
-/// Returns whether a text without valid frontmatter begins with a block that has a `rule`.
-fn mentions_a_rule(text: &str) -> bool {
-    let lines = text.lines().skip(1).take_while(|line| !matches!(line.trim_end(), "---" | "..."));
-    text.trim_start_matches('\u{feff}').starts_with("---")
-        && lines.into_iter().any(|line| line.starts_with("rule:"))
+/// Returns the lines of a note's frontmatter, whether or not it is valid.
+fn frontmatter(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.trim_start_matches('\u{feff}');
+    let block = if text.starts_with("---") { text } else { "" };
+    block.lines().skip(1).take_while(|line| !matches!(line.trim_end(), "---" | "..."))
+}
+
+/// Returns whether a frontmatter that is not valid has a field about rules.
+fn mentions_rules(text: &str) -> bool {
+    frontmatter(text).any(|line| line.starts_with("rule:") || line.starts_with("rules:"))
+}
+
+/// Returns how the rules of the store of a note fail, if its field `rules` says so.
+fn default(text: &str) -> Result<Option<Failing>, String> {
+    // The frontmatter was parsed before, so it is valid.
+    let Ok((Some(field), _)) = Note::field(text, "rules") else { return Ok(None) };
+    let Value::Map(entries) = &field else {
+        return Err("`rules` is a mapping: `rules: { fail: closed }`".to_owned());
+    };
+    let mut failing = None;
+    for (key, value) in entries {
+        match key.as_str() {
+            "fail" => failing = Some(single(key, value)?.parse()?),
+            other => return Err(format!("`{other}` is not a field of `rules`; there is fail")),
+        }
+    }
+    failing.map(Some).ok_or_else(|| "`rules` says nothing; there is fail".to_owned())
 }
 
 /// Returns the text of a note as a reason: without blank lines around it, and not too long.

@@ -16,6 +16,7 @@ mod lexer;
 use std::collections::VecDeque;
 
 use crate::path::resolved;
+use expand::InnerCommand;
 
 /// How much of a command is read.
 pub const COMMAND_SIZE_BYTES_MAX: usize = 64 * 1024;
@@ -27,7 +28,10 @@ pub const COMMANDS_MAX: usize = 1000;
 pub const DEPTH_MAX: usize = 8;
 
 /// How many working directories a command may be in; `cd` may or may not have happened.
-const DIRECTORIES_MAX: usize = 8;
+pub const DIRECTORIES_MAX: usize = 32;
+
+/// How many paths of a command are looked at.
+pub const PATHS_MAX: usize = 4000;
 
 /// The simple commands of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,12 +63,14 @@ struct Reading<'a> {
 }
 
 impl Script {
-    /// Reads a command line that is run in a directory.
-    pub fn parse(text: &str, directory: &str, home: &str) -> Self {
+    /// Reads a command line that is run in one of some directories.
+    pub fn parse(text: &str, directories: &[&str], home: &str) -> Self {
+        let is_complete = directories.len() <= DIRECTORIES_MAX;
+        let directories = directories.iter().take(DIRECTORIES_MAX);
         let mut reading = Reading {
-            script: Self { commands: Vec::new(), is_complete: true },
+            script: Self { commands: Vec::new(), is_complete },
             nested: VecDeque::from([(text.to_owned(), 0)]),
-            directories: vec![directory.to_owned()],
+            directories: directories.map(|directory| (*directory).to_owned()).collect(),
             home,
         };
         let mut left_bytes = COMMAND_SIZE_BYTES_MAX;
@@ -81,6 +87,29 @@ impl Script {
         }
         reading.script
     }
+
+    /// Returns the absolute paths that the commands name; one more than [`PATHS_MAX`] if there are more. Every
+    /// word may be one, and what follows the `=` of an option.
+    pub(crate) fn paths(&self, home: &str) -> Vec<String> {
+        let paths = self.commands.iter().flat_map(|command| {
+            let words = command.words.iter().skip(1).chain(&command.files);
+            words.flat_map(|word| candidates(word)).flat_map(|word| {
+                command.directories.iter().map(|directory| resolved(word, directory, home))
+            })
+        });
+        paths.take(PATHS_MAX + 1).collect()
+    }
+}
+
+/// Returns what of a word may be a path.
+fn candidates(word: &str) -> impl Iterator<Item = &str> {
+    let value = word.split_once('=').map(|(_, value)| value);
+    // As in `scp host:file` and `@file` of curl.
+    let behind = word.rsplit_once(':').map(|(_, rest)| rest).or_else(|| word.strip_prefix('@'));
+    [Some(word).filter(|word| !word.starts_with('-') || word.contains('/')), value, behind]
+        .into_iter()
+        .flatten()
+        .filter(|it| !it.is_empty())
 }
 
 impl Reading<'_> {
@@ -95,15 +124,19 @@ impl Reading<'_> {
         for script in inner.scripts {
             self.nested.push_back((script, depth + 1));
         }
-        let directories = self.directories.clone();
-        for words in std::iter::once(words).chain(inner.commands) {
+        let before = self.directories.clone();
+        let own = InnerCommand { words, directory: None };
+        for InnerCommand { words, directory } in std::iter::once(own).chain(inner.commands) {
             self.change_directory(&words);
             if self.script.commands.len() >= COMMANDS_MAX {
                 self.script.is_complete = false;
                 return;
             }
-            let (files, directories) = (files.to_vec(), directories.clone());
-            self.script.commands.push(SimpleCommand { words, files, directories });
+            let directories = match directory {
+                Some(it) => before.iter().map(|from| resolved(&it, from, self.home)).collect(),
+                None => before.clone(),
+            };
+            self.script.commands.push(SimpleCommand { words, files: files.to_vec(), directories });
         }
     }
 

@@ -40,6 +40,12 @@ impl Incoming {
         Self { body, frames: Vec::new(), size_bytes: 0 }
     }
 
+    /// Returns how long the body can become at most; `None` if its sender has not said so.
+    pub(super) fn length_max(&self) -> Option<usize> {
+        let upper = self.body.size_hint().upper()?;
+        Some(usize::try_from(upper).unwrap_or(usize::MAX))
+    }
+
     /// Reads a short body if it arrives immediately, and returns whether it is complete.
     pub(super) async fn is_complete_soon(&mut self, settings: &HttpSettings) -> bool {
         if self.body.is_end_stream() {

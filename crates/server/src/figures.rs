@@ -67,7 +67,7 @@ fn forwarded(page: &mut Page, upstream: &Upstream) {
     let open = upstream.streams_count();
     page.gauge("quipu_upstream_streams", "Requests that are being forwarded", open);
     let name = "quipu_upstream_requests_total";
-    page.family(name, "Requests to the upstream by what has become of them", "counter");
+    page.family(name, "Requests to the upstream by outcome", "counter");
     for (outcome, count) in upstream.tally().outcomes() {
         page.line(name, &format!("outcome=\"{outcome}\""), count);
     }

@@ -10,6 +10,7 @@ use quipu_core::model::{EventType, Session, SessionEvent, SessionId, View};
 use quipu_core::{Error, ErrorKind};
 use quipu_knowledge::Knowledge;
 use quipu_service::caller::Need;
+use quipu_service::feed::FOLLOWERS_PER_SESSION_MAX;
 use quipu_service::wire::{
     ListBody, RecordedEventBody, SendEvents, event_body, event_holds, reported_event, sent_event,
 };
@@ -177,6 +178,6 @@ pub(super) fn searched(
 pub(super) fn too_many_followers() -> Failure {
     Failure::from(Error::new(
         ErrorKind::LimitReached,
-        "the session has as many followers as it can have",
+        format!("the session has reached its limit of {FOLLOWERS_PER_SESSION_MAX} followers"),
     ))
 }

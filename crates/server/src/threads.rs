@@ -1,10 +1,10 @@
 //! `/v1/sessions/{session}/threads`, as far as a recorder can answer: the primary thread is the session,
 //! the others are those that a harness has reported.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use quipu_core::backend::{Order, SessionEventQuery, Span};
-use quipu_core::model::{EventType, Session, SessionEvent, View};
+use quipu_core::model::{EventType, Session, Timestamp, View};
 use quipu_service::caller::Need;
 use quipu_service::wire::{
     ListBody, SessionBody, THREAD_FIELD, event_body, event_fields, event_thread,
@@ -21,6 +21,10 @@ use super::sessions::{body, session};
 
 /// How many threads of a session are listed.
 const THREADS_MAX: usize = 1_000;
+
+/// How many reports are looked at, and how many at a time.
+const REPORTS_MAX: usize = 10_000;
+const REPORTS_PAGE: usize = 100;
 
 /// The events that say what threads there are, and the status that each of them means.
 const REPORTS: [(&str, &str); 5] = [
@@ -103,49 +107,76 @@ fn threads(call: &Call<'_>, session: &Session) -> Result<Vec<Value>, Failure> {
         "workflow_run_id": null, "created_at": created_at, "updated_at": updated_at,
         "archived_at": archived_at,
     })];
-    let mut places = BTreeMap::new();
-    for event in reports(call, session)? {
-        let mut fields = event_fields(&event);
-        let Some(Value::String(id)) = fields.remove(THREAD_FIELD) else { continue };
-        let at = event.at.to_string();
-        let is_meant = |(kind, _): &&(&str, &str)| *kind == event.kind.as_str();
-        let status = REPORTS.iter().find(is_meant).map_or("idle", |(_, status)| *status);
-        let place = *places.entry(id.clone()).or_insert(threads.len());
-        if let Some(thread) = threads.get_mut(place).and_then(Value::as_object_mut) {
-            thread.insert("status".to_owned(), object!(status));
-            thread.insert("updated_at".to_owned(), object!(at));
-            continue;
-        }
-        if threads.len() >= THREADS_MAX {
-            continue;
-        }
+    for Reported { id, status, name, workflow_run_id, created_at, updated_at } in
+        reported(call, session)?
+    {
         let mut agent = agent.clone();
-        let name = fields.remove("agent_name").unwrap_or_else(|| object!("unknown"));
-        agent.insert("name".to_owned(), name);
+        agent.insert("name".to_owned(), name.unwrap_or_else(|| object!("unknown")));
         threads.push(object!({
             "type": "session_thread", "id": id, "session_id": session.id.to_string(),
             "agent": agent, "parent_thread_id": primary, "status": status, "stats": null,
-            "usage": null, "workflow_run_id": fields.remove("workflow_run_id"), "created_at": at,
-            "updated_at": at, "archived_at": null,
+            "usage": null, "workflow_run_id": workflow_run_id,
+            "created_at": created_at.to_string(), "updated_at": updated_at.to_string(),
+            "archived_at": null,
         }));
     }
     Ok(threads)
 }
 
-fn reports(call: &Call<'_>, session: &Session) -> Result<Vec<SessionEvent>, Failure> {
+/// What is reported of a thread.
+struct Reported {
+    id: String,
+    status: &'static str,
+    name: Option<Value>,
+    workflow_run_id: Option<Value>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+/// Reads the reports, the newest first, and keeps of them what is said about each thread: reports come with
+/// all that a harness has put into them, and there may be many.
+///
+/// Of very many, the last ones count. So the status of a thread is always right; one that was last heard of
+/// long ago may be missing.
+fn reported(call: &Call<'_>, session: &Session) -> Result<Vec<Reported>, Failure> {
     let kinds = REPORTS.iter().map(|(kind, _)| EventType::new(kind));
     let mut query = SessionEventQuery {
         kinds: kinds.filter_map(Result::ok).collect(),
-        ..SessionEventQuery::after(0, THREADS_MAX)
+        order: Order::NewestFirst,
+        after: None,
+        ..SessionEventQuery::after(0, REPORTS_PAGE)
     };
-    let mut events = Vec::new();
+    let mut threads: Vec<Reported> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut read_count = 0;
     loop {
         let page = call.engine.session_events(session.id, &query)?;
-        events.extend(page.items);
+        read_count += page.items.len();
+        for event in page.items {
+            let mut fields = event_fields(&event);
+            let Some(Value::String(id)) = fields.remove(THREAD_FIELD) else { continue };
+            let (name, run) = (fields.remove("agent_name"), fields.remove("workflow_run_id"));
+            if let Some(thread) = places.get(&id).and_then(|place| threads.get_mut(*place)) {
+                thread.created_at = event.at;
+                thread.name = name.or(thread.name.take());
+                thread.workflow_run_id = run.or(thread.workflow_run_id.take());
+                continue;
+            }
+            if threads.len() >= THREADS_MAX - 1 {
+                continue;
+            }
+            let is_meant = |(kind, _): &&(&str, &str)| *kind == event.kind.as_str();
+            let status = REPORTS.iter().find(is_meant).map_or("idle", |(_, status)| *status);
+            places.insert(id.clone(), threads.len());
+            let (created_at, updated_at) = (event.at, event.at);
+            let workflow_run_id = run;
+            threads.push(Reported { id, status, name, workflow_run_id, created_at, updated_at });
+        }
         match page.next {
-            // What came last would decide, but a session with so many reports has other problems.
-            Some(next) if events.len() < 10 * THREADS_MAX => query.after = Some(next),
-            Some(_) | None => return Ok(events),
+            Some(next) if read_count < REPORTS_MAX => query.after = Some(next),
+            Some(_) | None => break,
         }
     }
+    threads.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
+    Ok(threads)
 }

@@ -20,7 +20,7 @@ mod upload;
 mod watch;
 
 use client::Client;
-use memory::{Recall, Sessions};
+use memory::{Budget, Recall, Sessions};
 pub(super) use pass::fallback;
 pub use settings::{BaseUrl, UpstreamError, UpstreamKey, UpstreamSettings, UpstreamTls};
 use streams::Streams;
@@ -45,6 +45,7 @@ pub(super) struct Upstream {
     tally: Tally,
     recall: Recall,
     sessions: Sessions,
+    budget: Budget,
 }
 
 impl Upstream {
@@ -55,6 +56,7 @@ impl Upstream {
             tally: Tally::default(),
             recall: Recall::default(),
             sessions: Sessions::default(),
+            budget: Budget::new(settings.memory_size_bytes_max),
             settings,
         }
     }

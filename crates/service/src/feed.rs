@@ -20,6 +20,7 @@ use quipu_knowledge::Knowledge;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
+pub use crate::followed::FOLLOWERS_PER_SESSION_MAX;
 use crate::followed::FollowedSessions;
 
 /// How many changes are read in one query. With 300 followers, and so a pause of 15 ms, this allows

@@ -13,8 +13,8 @@ use quipu_core::model::SessionId;
 use quipu_knowledge::Knowledge;
 use tokio::sync::watch;
 
-/// How many followers a session has at most.
-const FOLLOWERS_PER_SESSION_MAX: usize = 100;
+/// How many followers a session has at most in a process.
+pub const FOLLOWERS_PER_SESSION_MAX: usize = 100;
 
 #[derive(Debug, Default)]
 pub(crate) struct FollowedSessions(Mutex<HashMap<SessionId, watch::Sender<SessionState>>>);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_so_many_followers() {
+    fn a_session_has_no_more_followers_than_the_limit() {
         let followed = FollowedSessions::default();
         let session = "sesn_011111111111111111111111".parse().unwrap();
         let mut receivers: Vec<_> =

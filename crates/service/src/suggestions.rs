@@ -5,7 +5,7 @@
 //! author, and each of its lines is quoted: no memory can end its quotation and speak for the host.
 
 use quipu_core::model::{Actor, Store};
-use quipu_knowledge::{Suggestion, Suggestions};
+use quipu_knowledge::{FreshnessField, Suggestion, Suggestions};
 
 /// What precedes the suggestions.
 const PREAMBLE: &str = "\
@@ -34,8 +34,12 @@ pub fn markdown(
 fn entry(item: &Suggestion, stores: &[Store], author: &str) -> String {
     let note = &item.note;
     let mut head = vec![format!("by {}", on_one_line(author)), day(item)];
-    if let Some(freshness) = &item.freshness {
-        head.push(on_one_line(&freshness.to_string()));
+    // The title of another note is anybody's text, so it is quoted below; the other words are ours, or dates.
+    let successor = item.freshness.as_ref().filter(|it| it.field == FreshnessField::SupersededBy);
+    match (&item.freshness, successor) {
+        (Some(_), Some(_)) => head.push("superseded".to_owned()),
+        (Some(freshness), None) => head.push(on_one_line(&freshness.to_string())),
+        (None, _) => {}
     }
     if !item.replaces.is_empty() {
         let replaced: Vec<_> = item.replaces.iter().map(ToString::to_string).collect();
@@ -51,6 +55,9 @@ fn entry(item: &Suggestion, stores: &[Store], author: &str) -> String {
     let store = store.map_or_else(String::new, |store| format!("{}:", store.name));
     let part = if item.is_whole { "" } else { " (excerpt)" };
     let mut text = format!("{store}{}{part} · {}\n", note.path, head.join(" · "));
+    if let Some(successor) = successor {
+        text.push_str(&format!("> ({})\n", on_one_line(&successor.to_string())));
+    }
     let title = on_one_line(&note.title);
     let first = item.text.lines().next().unwrap_or_default();
     // Most notes begin with their title.

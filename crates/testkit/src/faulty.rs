@@ -265,6 +265,7 @@ macro_rules! stepping_reader {
                     read, id: DefinitionId, before: Option<u64>, limit: usize
                 ) -> Vec<Definition>;
                 fn definitions_count(read, workspace: WorkspaceId, kind: DefinitionKind) -> u64;
+                fn definitions_size_bytes(read, workspace: WorkspaceId) -> u64;
                 fn session_events(read, session: SessionId, query: &SessionEventQuery)
                     -> Vec<SessionEvent>;
                 fn event_usage(read, session: SessionId) -> EventUsage;

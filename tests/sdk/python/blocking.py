@@ -28,6 +28,8 @@ class Blocking:
                 return _Pages(self._portal, result)
             if inspect.isawaitable(result):
                 result = _wait(self._portal, result)
+            if hasattr(result, "__aiter__"):
+                return _Stream(self._portal, result)
             # The current SDK's raw responses are parsed asynchronously.
             is_raw = inspect.iscoroutinefunction(getattr(result, "parse", None))
             return Blocking(self._portal, result) if is_raw else result
@@ -50,6 +52,23 @@ class _Pages:
             return [item async for item in self._pages]
 
         return iter(self._portal.call(collect))
+
+
+class _Stream:
+    """A stream, one event at a time."""
+
+    def __init__(self, portal: BlockingPortal, stream: Any) -> None:
+        self._portal = portal
+        self._events = aiter(stream)
+
+    def __iter__(self) -> _Stream:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return self._portal.call(self._events.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None
 
 
 def _wait(portal: BlockingPortal, awaitable: Any) -> Any:

@@ -52,9 +52,10 @@ def test_resources(beta: Any) -> None:
     session = beta.sessions.create(agent="a", environment_id="e", resources=[repository])
     resources = beta.sessions.resources
     [kept] = list(resources.list(session.id))
-    assert (kept.url, kept.mount_path) == ("https://example.org/a/b", "/workspace/b")
+    assert (kept.url, kept.mount_path, kept.mounted) == ("https://example.org/a/b", "/workspace/b", False)
     assert resources.update(kept.id, session_id=session.id, authorization_token="u").id == kept.id
     added = resources.add(session.id, type="file", file_id="file_1")
+    assert added.mounted is False
     assert resources.retrieve(added.id, session_id=session.id).file_id == "file_1"
     assert resources.delete(added.id, session_id=session.id).type == "session_resource_deleted"
 
@@ -73,3 +74,31 @@ def test_events_and_threads(beta: Any) -> None:
     [thread] = list(beta.sessions.threads.list(session.id))
     assert beta.sessions.threads.retrieve(thread.id, session_id=session.id).agent.name == "a"
     assert len(list(beta.sessions.threads.events.list(thread.id, session_id=session.id))) == 3
+
+
+def test_a_thread_that_a_harness_reports(connect: Connect) -> None:
+    client = connect()
+    sessions = client.beta.sessions
+    session = sessions.create(agent="a", environment_id="e")
+    [primary] = list(sessions.threads.list(session.id))
+    of = {"session_thread_id": "sthr_2", "agent_name": "helper"}
+    answer = {"type": "agent.message", "content": [{"type": "text", "text": "hi"}], **of}
+
+    def report(*events: dict[str, Any]) -> None:
+        client.post(f"/quipu/sessions/{session.id}/events", body={"events": events}, cast_to=object)
+
+    report({"type": "session.thread_created", **of})
+    streams = [sessions.threads.events.stream(it, session_id=session.id) for it in (primary.id, "sthr_2")]
+    sessions.events.send(session.id, events=[said("one")])
+    report(answer, {"type": "session.thread_status_running", **of})
+    sessions.archive(session.id)
+    of_primary, of_second = ([event.type for event in stream] for stream in streams)
+    assert of_primary == ["user.message"]
+    assert of_second == ["agent.message", "session.thread_status_running"]
+    second = sessions.threads.retrieve("sthr_2", session_id=session.id)
+    assert (second.parent_thread_id, second.agent.name) == (primary.id, "helper")
+    listed = sessions.threads.events.list("sthr_2", session_id=session.id)
+    assert [event.type for event in listed] == of_second
+    # That there is one is an event of the primary thread.
+    listed = sessions.threads.events.list(primary.id, session_id=session.id)
+    assert [event.type for event in listed] == ["session.thread_created", *of_primary]

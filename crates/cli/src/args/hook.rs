@@ -15,8 +15,8 @@ pub(crate) enum HookCommand {
     Uninstall(HookPlace),
     /// Answer an event of a host, which is read as JSON from standard input
     ///
-    /// Hosts start this. Whatever goes wrong, the host goes on: the exit code is 0, nothing is printed,
-    /// and `quipu hook log` has the reason.
+    /// Hosts start this. Whatever goes wrong, the host goes on: the exit code is 0, the answer says
+    /// nothing, and `quipu hook log` has the reason.
     Run(HookRunArguments),
     /// Answer whether a call of a tool may happen, which is read as JSON from standard input
     ///
@@ -25,6 +25,10 @@ pub(crate) enum HookCommand {
     Decide(HookRunArguments),
     /// Show what hooks have decided, and why they have failed
     Log(HookLogArguments),
+    /// Record decisions that wait for it now, as events of sessions that are named after those of the host
+    ///
+    /// Hooks do so by themselves when an agent stops.
+    Record,
 }
 
 /// A host with hooks.
@@ -57,7 +61,7 @@ pub(crate) struct HookInstallArguments {
     /// `rules.fail`]
     #[arg(long, value_name = "HOW")]
     pub(crate) fail: Option<HookFailing>,
-    /// Also sync the memory folder that the host keeps for each project with a store of its name
+    /// Also sync the memory folder of the host with a store of its name
     #[arg(long)]
     pub(crate) memory_folder: bool,
 }

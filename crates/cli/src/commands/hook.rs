@@ -1,37 +1,41 @@
 //! `quipu hook`: what hosts start when something happens in their sessions.
 //!
 //! A hook stands in the way of somebody's work, so its first rule is to let the host go on: it answers
-//! within a deadline that is well below that of any host, exits with 0, and prints nothing if anything
-//! went wrong. Only a decision about a call may fail otherwise, if its owner has said so.
+//! within a deadline that is well below that of any host, exits with 0, and says that it has nothing to say
+//! if anything went wrong. Only a decision about a call may fail otherwise, if its owner has said so.
 
 mod answers;
 mod call;
+mod codex;
 mod deadline;
 mod ending;
 mod input;
 mod install;
+mod loading;
 mod log;
 mod memory_folder;
+mod recording;
 mod remember;
 mod rules;
 mod state;
 mod transcript;
 
 use std::io::Read as _;
+use std::process::Command;
 use std::time::Duration;
 
-use quipu_rules::{Event, Failing, ToolKind};
+use quipu_rules::{Event, Failing};
 
-use crate::args::{HookCommand, HookFailing, HookRunArguments};
+use crate::args::{HookCommand, HookFailing, HookHost, HookRunArguments};
 use crate::context::{Context, Data};
 use crate::failure::Failure;
 
 pub(super) use call::{Checkout, call_of};
 pub(crate) use deadline::start_if_hook;
 pub(super) use input::{Input, Kind};
-pub(super) use rules::{LoadedRules, load};
+pub(super) use loading::{LoadedRules, Loader, Reading};
 
-use answers::Answer;
+use answers::{Answer, Asked, Verb};
 use deadline::Printed;
 
 /// How much of an input is read. A host sends whole files with some calls.
@@ -45,15 +49,14 @@ pub(super) fn run(context: &mut Context, command: &HookCommand) -> Result<(), Fa
         HookCommand::Install(arguments) => install::install(context, arguments),
         HookCommand::Uninstall(place) => install::uninstall(context, *place),
         HookCommand::Log(arguments) => log::show(context, arguments),
+        HookCommand::Record => recording::record(context),
         HookCommand::Run(arguments) => {
             context.settings.lock_timeout = LOCK_TIMEOUT;
-            let hook = Hook { context, arguments };
-            hook.answer(Hook::remember)
+            Hook { context, arguments }.answer(Verb::Run)
         }
         HookCommand::Decide(arguments) => {
             context.settings.lock_timeout = LOCK_TIMEOUT;
-            let hook = Hook { context, arguments };
-            hook.answer(Hook::decide)
+            Hook { context, arguments }.answer(Verb::Decide)
         }
     }
 }
@@ -61,11 +64,17 @@ pub(super) fn run(context: &mut Context, command: &HookCommand) -> Result<(), Fa
 /// Answers a hook whose settings cannot be read. Its log is in the data directory that they name, so the
 /// reason goes to standard error, which hosts keep.
 pub(crate) fn without_settings(failure: &Failure) -> std::process::ExitCode {
-    deadline::finish(&Printed {
-        out: String::new(),
-        err: format!("quipu: {failure}\n"),
-        code: deadline::code_without_an_answer(),
-    })
+    let printed = deadline::without_an_answer(&failure.to_string());
+    let err = format!("quipu: {failure}\n");
+    deadline::finish(&Printed { err, ..printed })
+}
+
+/// Answers a hook whose command line this version cannot read, and that has said why.
+pub(crate) fn without_arguments() -> std::process::ExitCode {
+    let printed = deadline::without_an_answer("this version does not know the command line");
+    // Hosts show what a hook has said if it fails, and go on.
+    let has_answer = printed.code != 0 || !printed.out.is_empty();
+    deadline::finish(&Printed { code: if has_answer { printed.code } else { 1 }, ..printed })
 }
 
 /// One event of a host.
@@ -76,26 +85,27 @@ struct Hook<'a> {
 
 impl Hook<'_> {
     /// Reads the input, prints the answer and ends the process.
-    fn answer(&self, work: fn(&Self, &Input) -> Result<Answer, Failure>) -> ! {
-        let failing = self.failing();
-        deadline::set_failing(failing);
+    fn answer(&self, verb: Verb) -> ! {
+        let failing = self.failing().unwrap_or(Failing::Closed);
+        deadline::set_data(&self.context.settings.data);
+        let mut asked = Asked::by(self.arguments.host, verb);
+        deadline::set(&asked, failing);
         let input = self.input();
-        let answer = match &input {
-            Ok(input) => work(self, input),
-            Err(failure) => Err(Failure::other(failure.to_string())),
+        if let Ok(input) = &input {
+            asked = asked.with(input);
+            deadline::set(&asked, failing);
+        }
+        let answer = match (&input, verb) {
+            (Ok(input), Verb::Run) => self.remember(input),
+            (Ok(input), Verb::Decide) => self.decide(input),
+            (Err(failure), _) => Err(Failure::other(failure.to_string())),
         };
         let answer = answer.unwrap_or_else(|failure| {
             log::failure(&self.context.settings.data, input.as_ref().ok(), &failure);
-            // A prompt or a session start has nothing to be denied.
-            let is_call = input.as_ref().map_or(true, |input| input.kind == Kind::BeforeTool);
-            match (failing, is_call) {
-                (Failing::Closed, true) => Answer::refusal(&failure),
-                (Failing::Closed, false) | (Failing::Open, _) => Answer::Nothing,
-            }
+            Answer::failed(&asked, failing, &failure.to_string())
         });
-        let event = input.as_ref().map_or("", |input| input.event.as_str());
         // Closing the data directory may have to wait; nothing is lost without.
-        deadline::finish(&answer.print(self.arguments.host, event))
+        deadline::finish(&answer.print(&asked))
     }
 
     fn input(&self) -> Result<Input, Failure> {
@@ -107,14 +117,29 @@ impl Hook<'_> {
         Input::parse(self.arguments.host, &text)
     }
 
-    fn failing(&self) -> Failing {
-        match (self.arguments.fail, self.context.settings.rules.fail.as_deref()) {
-            (Some(HookFailing::Closed), _) | (None, Some("closed")) => Failing::Closed,
-            (Some(HookFailing::Open) | None, _) => Failing::Open,
+    /// Returns what happens to a call if the rules cannot be applied. A word that is none of the two must not
+    /// be taken for the weaker one: whoever has written it wanted something.
+    fn failing(&self) -> Result<Failing, Failure> {
+        match self.arguments.fail {
+            Some(HookFailing::Closed) => Ok(Failing::Closed),
+            Some(HookFailing::Open) => Ok(Failing::Open),
+            None => self.context.settings.rules.failing(),
         }
     }
 
+    /// Returns whether the host runs another hook of ours for the same event.
+    ///
+    /// Cursor runs its own hooks and those that it finds in the settings of Claude Code.
+    fn is_second(&self, input: &Input) -> bool {
+        input.host == HookHost::Cursor
+            && self.arguments.host != HookHost::Cursor
+            && install::is_installed(self.context, input)
+    }
+
     fn remember(&self, input: &Input) -> Result<Answer, Failure> {
+        if self.is_second(input) && !matches!(input.kind, Kind::Prompt | Kind::BeforeTool) {
+            return Ok(Answer::Nothing);
+        }
         match input.kind {
             Kind::SessionStart => {
                 let answer = remember::at_start(self, input)?;
@@ -129,11 +154,13 @@ impl Hook<'_> {
                 Ok(verdict.with_context(remember::for_prompt(self, input)?))
             }
             Kind::BeforeCompaction | Kind::SessionEnd => {
+                recording::move_spooled(self, input);
                 transcript::record(self, input);
                 memory_folder::sync(self, input);
                 Ok(Answer::Nothing)
             }
             Kind::Stop => {
+                recording::move_spooled(self, input);
                 transcript::record(self, input);
                 ending::reminder(self, input)
             }
@@ -147,13 +174,16 @@ impl Hook<'_> {
     }
 
     fn decide(&self, input: &Input) -> Result<Answer, Failure> {
-        // Cursor asks about commands and MCP tools a second time, by events that can also ask a person.
-        let comes_again = input.event == "preToolUse"
-            && matches!(input.tool_kind, ToolKind::Shell | ToolKind::Mcp);
-        if input.kind != Kind::BeforeTool || comes_again {
-            return Ok(Answer::Nothing);
+        match input.kind {
+            Kind::BeforeTool => rules::decide(self, input),
+            Kind::SessionStart
+            | Kind::Prompt
+            | Kind::AfterEdit
+            | Kind::BeforeCompaction
+            | Kind::Stop
+            | Kind::SessionEnd
+            | Kind::Other => Ok(Answer::Nothing),
         }
-        rules::decide(self, input)
     }
 
     /// Opens the data directory; `None` if there is none.
@@ -163,6 +193,13 @@ impl Hook<'_> {
         }
         self.context.open().map(Some)
     }
+}
+
+/// Takes a command out of the process group of this one, which hosts end as a whole.
+fn detached(command: &mut Command) -> &mut Command {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    command
 }
 
 /// Returns the event that rules are asked about.

@@ -85,7 +85,11 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<(), 
     let plan = Plan { kind, arguments, limits };
     let name = collected.name.clone();
     let report = match (data, arguments.dry_run) {
-        (Some(data), false) => plan.carry_out(&data, &target_store(&data, &name)?, collected)?,
+        (Some(data), false) => {
+            let store = target_store(&data, &name)?;
+            data.require_granted(&store, Access::ReadWrite)?;
+            plan.carry_out(&data, &store, collected)?
+        }
         (data, _) => plan.simulate(data.as_ref(), &name, collected)?,
     };
     report.print(context)

@@ -41,18 +41,33 @@ pub(super) fn run(context: &Context, arguments: &McpArguments) -> Result<(), Fai
         };
         settings.store = default.map(|store| store.name.to_string());
     }
-    let reach = if data.named.is_empty() {
-        Reach::Everything(data.workspace)
-    } else {
-        let stores = data.named.iter().map(|named| attachment(&data, named, settings.access));
-        Reach::Attached(data.workspace, stores.collect::<Result<_, _>>()?)
-    };
+    let reach = reach(&data, settings.access)?;
     uses::flush_in_background(&data.engine);
     let engine = data.engine.clone();
     // It ends with the process, which is safe at any moment.
     thread::spawn(move || quipu_service::embed_index(&engine, || false));
     let served = quipu_mcp::serve(&data.engine, settings, reach);
     served.map_err(|error| Failure::other(error.to_string()))
+}
+
+/// Returns the stores that are offered: those that are named, else those of the session that is named, else
+/// all.
+fn reach(data: &Data, most: Access) -> Result<Reach, Failure> {
+    if !data.named.is_empty() {
+        let stores = data.named.iter().map(|named| attachment(data, named, most));
+        let stores: Vec<_> = stores.collect::<Result<_, _>>()?;
+        for attached in &stores {
+            data.require_granted(&data.engine.store(attached.store)?, attached.access)?;
+        }
+        return Ok(Reach::Attached(data.workspace, stores));
+    }
+    let Some(session) = data.acting()? else { return Ok(Reach::Everything(data.workspace)) };
+    let attached = session.attachments.iter().map(|attachment| NewAttachment {
+        store: attachment.store,
+        access: if most == Access::ReadOnly { most } else { attachment.access },
+        instructions: attachment.instructions.clone(),
+    });
+    Ok(Reach::Attached(data.workspace, attached.collect()))
 }
 
 /// Parses `NAME` or `NAME:ro`. A missing store is created, unless access is read-only.

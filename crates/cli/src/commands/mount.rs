@@ -121,15 +121,22 @@ fn session(data: &Data, arguments: &MountArguments, named: &[String]) -> Result<
         }
         return Ok(session);
     }
+    let acting = data.acting()?;
     let attachments = if named.is_empty() {
+        if let Some(session) = acting {
+            return Ok(session);
+        }
         vec![NewAttachment {
             store: data.store()?.id,
             access: Access::ReadWrite,
             instructions: Instructions::default(),
         }]
     } else {
-        named.iter().map(|text| attachment(data, text, "")).collect::<Result<_, _>>()?
+        named.iter().map(|text| attachment(data, text, "")).collect::<Result<Vec<_>, _>>()?
     };
+    for attachment in &attachments {
+        data.require_granted(&data.engine.store(attachment.store)?, attachment.access)?;
+    }
     let new = NewSession::titled(&arguments.title, attachments, SessionToken::None);
     Ok(data.engine.create_session(data.workspace, &new)?.0)
 }

@@ -6,7 +6,7 @@ use quipu_core::{Error, ErrorKind};
 use quipu_service::wire::{ListBody, MemoryBody};
 
 use super::tool::DEFAULT_STORE;
-use crate::args::InitProjectArguments;
+use crate::args::{InitProjectArguments, WriterArguments};
 use crate::context::{Context, Data, path};
 use crate::failure::Failure;
 use crate::print::{answer, note};
@@ -21,9 +21,10 @@ pub(super) fn init(context: &Context, arguments: &InitProjectArguments) -> Resul
         Some(name) => data.find_or_create_store(name)?,
         None => data.store_or_create(DEFAULT_STORE)?,
     };
+    let author = data.author(&store, &WriterArguments::default())?;
     let mut created = Vec::new();
     for (path, content) in &memories {
-        match data.engine.create(&data.actor, store.id, path, content) {
+        match data.engine.create(&author, store.id, path, content) {
             Ok(written) => created.push(written),
             Err(error) if matches!(error.kind(), ErrorKind::PathConflict { .. }) => {
                 note(&format!("`{path}` was left unchanged: {}", error.message()));

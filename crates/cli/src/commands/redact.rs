@@ -64,7 +64,7 @@ pub(super) fn redact(context: &Context, arguments: &RedactArguments) -> Result<(
             count(usize::try_from(left).unwrap_or(usize::MAX), "row is", "rows are")
         ))
         .with_hint(
-            "change the names that are listed above, or run it again: somebody wrote it anew",
+            "change the names that are listed above, or run it again: somebody has written it again",
         )),
     }
 }
@@ -179,6 +179,9 @@ fn show_plan(out: &mut dyn Write, plan: &RedactionPlan) -> io::Result<()> {
     }
     for receipt in &plan.receipts {
         writeln!(out, "receipt {receipt}")?;
+    }
+    if plan.traces_count > 0 {
+        writeln!(out, "{} of hooks", count(plan.traces_count, "entry", "entries"))?;
     }
     for name in &plan.names {
         writeln!(out, "{name} holds it; change it by hand")?;

@@ -5,10 +5,10 @@ use std::io::Read as _;
 use quipu_core::engine::NewStore;
 use quipu_core::model::{Content, Description, MemoryPath, Name, StorePolicy, Writers};
 use quipu_core::{Error, ErrorKind};
-use quipu_rules::{Call, Cause, Failing, Rule, RuleFindingKind, ToolKind, ToolPattern};
+use quipu_rules::{Call, Cause, Rule, RuleFindingKind, ToolKind, ToolPattern};
 use serde_json::{Value, json};
 
-use super::hook::{Input, LoadedRules, call_of, load};
+use super::hook::{Input, LoadedRules, Loader, Reading, call_of};
 use crate::args::{RulesCheckArguments, RulesCommand, RulesInitArguments};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -25,18 +25,12 @@ pub(super) fn run(context: &Context, command: &RulesCommand) -> Result<(), Failu
     }
 }
 
-fn failing(context: &Context) -> Result<Failing, Failure> {
-    let setting = context.settings.rules.fail.as_deref().unwrap_or("open");
-    setting.parse().map_err(|error| Failure::usage(format!("the setting `rules.fail`: {error}")))
-}
-
 fn loaded(context: &Context) -> Result<LoadedRules, Failure> {
-    let loaded = load(&context.open()?, failing(context)?)?;
+    let failing = context.settings.rules.failing()?;
+    let loader = Loader::new(&context.settings, failing, Reading::Fresh);
+    let loaded = loader.load(&context.open()?)?;
     if loaded.stores.is_empty() {
         note("no store is reserved for people; `quipu rules init` creates one");
-    }
-    if loaded.is_cut {
-        note("there are more memories than are read; the rules among them do not apply");
     }
     Ok(loaded)
 }
@@ -65,7 +59,8 @@ fn init(context: &Context, arguments: &RulesInitArguments) -> Result<(), Failure
     let mut created = Vec::new();
     for (path, text) in STARTERS {
         let path = MemoryPath::parse(path).map_err(Error::from)?;
-        let content = Content::new(text.to_owned()).map_err(Error::from)?;
+        let text = text.replace("{store}", &pattern_of(store.name.as_str()));
+        let content = Content::new(text).map_err(Error::from)?;
         match data.engine.create(&data.actor, store.id, &path, &content) {
             Ok(written) => created.push(written.memory.path.to_string()),
             Err(error) if matches!(error.kind(), ErrorKind::PathConflict { .. }) => {
@@ -81,7 +76,7 @@ fn init(context: &Context, arguments: &RulesInitArguments) -> Result<(), Failure
         }
         writeln!(
             out,
-            "the store `{}` can only be changed by people; its notes with a `rule` are rules",
+            "only people can change `{}`; every note in it with a `rule` field is a rule",
             store.name
         )?;
         writeln!(
@@ -89,6 +84,18 @@ fn init(context: &Context, arguments: &RulesInitArguments) -> Result<(), Failure
             "`quipu hook install HOST` makes a host ask them, `quipu rules check` tries them out"
         )
     })
+}
+
+/// Returns an expression that matches a name as a word, for the single quotes of YAML.
+fn pattern_of(name: &str) -> String {
+    let mut pattern = String::new();
+    for letter in name.chars() {
+        if !letter.is_alphanumeric() && !letter.is_whitespace() {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern.replace('\'', "''")
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
@@ -100,6 +107,9 @@ fn list(context: &Context) -> Result<(), Failure> {
         }
         for broken in &loaded.set.broken {
             writeln!(out, "broken {}  {broken}", broken.name)?;
+        }
+        for default in &loaded.set.defaults {
+            writeln!(out, "{default}")?;
         }
         Ok(())
     })
@@ -125,6 +135,7 @@ fn summary(rule: &Rule) -> String {
     for watched in rule.watched() {
         parts.push(format!("{} {}", watched.field, watched.patterns.join(" | ")));
     }
+    parts.extend(rule.failing.map(|failing| format!("fails {failing}")));
     parts.join(", ")
 }
 
@@ -146,6 +157,9 @@ fn find(context: &Context, loaded: &LoadedRules) -> Result<(), Failure> {
     answer(context.form, &body, |out| {
         for finding in &findings {
             writeln!(out, "{:8} {}  {}", finding.kind, finding.rule, finding.message)?;
+        }
+        for default in &loaded.set.defaults {
+            writeln!(out, "{default}")?;
         }
         let count = loaded.set.rules.len();
         writeln!(out, "{count} rules, {} findings", findings.len())
@@ -235,7 +249,7 @@ const STARTERS: [(&str, &str); 3] = [
         "\
 ---
 rule:
-  tool: [edit, shell]
+  tool: [edit, shell, mcp]
   path: ['~/.claude/settings*.json', '.claude/settings*.json', '~/.codex/**', '.codex/**', '~/.cursor/hooks.json', '.cursor/hooks.json']
   decision: deny
 ---
@@ -249,7 +263,7 @@ They make sure that rules are asked. If they are in the way, say so and let a pe
         "\
 ---
 rule:
-  tool: [edit, shell]
+  tool: [edit, shell, mcp]
   path: ['quipu.db*', 'quipu.toml', 'index.db*']
   decision: deny
 ---
@@ -273,8 +287,10 @@ rule:
     - quipu ** migrate **
     - quipu ** ui **
     - quipu ** serve **
-    - '/quipu\\b.*\\b(rules\\b|memstore_)/'
-    - '/\\brules\\b.*\\bquipu\\b/'
+    - quipu ** rules **
+    - '/quipu\\b.*\\bmemstore_/'
+    - '/quipu\\b.*\\W{store}(\\W|$)/'
+    - '/(^|\\W){store}\\W.*\\bquipu\\b/'
   decision: ask
 ---
 # A person changes stores, keys, hooks and rules

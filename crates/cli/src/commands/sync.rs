@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use quipu_core::model::Access;
 use quipu_mount::sync::{
     Action, ActionKind, DataDirectory, FolderSync, LeftOut, MassDeletion, Progress, Report, Side,
     Start, Watch,
@@ -24,6 +25,7 @@ const LINES_MAX: usize = 50;
 pub(super) fn run(context: &Context, arguments: &SyncArguments) -> Result<(), Failure> {
     let data = context.open()?;
     let store = data.store()?;
+    data.require_granted(&store, Access::ReadWrite)?;
     let mass_deletion =
         if arguments.allow_mass_deletion { MassDeletion::Allow } else { MassDeletion::Refuse };
     let sync =

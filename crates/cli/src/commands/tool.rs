@@ -18,6 +18,7 @@ pub(super) fn run(context: &Context, arguments: &ToolArguments) -> Result<(), Fa
     let data = context.open_or_create()?;
     let store = data.store_or_create(DEFAULT_STORE)?;
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
+    data.require_granted(&store, access)?;
     let attachment =
         NewAttachment { store: store.id, access, instructions: Instructions::default() };
     let new = NewSession::titled(&arguments.title, vec![attachment], SessionToken::None);

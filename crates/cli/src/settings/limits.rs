@@ -18,6 +18,7 @@ pub(super) struct LimitsTable {
     sessions_per_workspace_max: Option<u64>,
     sessions_kept_days: Option<u64>,
     definitions_per_workspace_max: Option<u64>,
+    workspace_definitions_size_bytes_max: Option<u64>,
     versions_per_agent_max: Option<u64>,
     definition_size_bytes_max: Option<u64>,
     event_size_bytes_max: Option<u64>,
@@ -55,6 +56,10 @@ pub(super) fn read(table: &LimitsTable, serve: &ServeTable) -> Limits {
         definitions_per_workspace_max: or(
             table.definitions_per_workspace_max,
             default.definitions_per_workspace_max,
+        ),
+        workspace_definitions_size_bytes_max: or(
+            table.workspace_definitions_size_bytes_max,
+            default.workspace_definitions_size_bytes_max,
         ),
         versions_per_agent_max: or(table.versions_per_agent_max, default.versions_per_agent_max),
         definition_size_bytes_max: or(

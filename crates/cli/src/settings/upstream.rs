@@ -20,6 +20,7 @@ pub(crate) struct UpstreamTable {
     pub(crate) body_size_bytes_max: Option<usize>,
     pub(crate) streams_max: Option<usize>,
     pub(crate) streams_per_key_max: Option<usize>,
+    pub(crate) memory_size_bytes_max: Option<usize>,
     pub(crate) turns_max: Option<usize>,
 }
 
@@ -45,7 +46,7 @@ pub(crate) enum Auth {
 }
 
 /// The keys that environment variables can set.
-pub(super) const KEYS: [(&str, &str); 13] = [
+pub(super) const KEYS: [(&str, &str); 14] = [
     ("upstream", "base_url"),
     ("upstream", "api_key_file"),
     ("upstream", "api_key_variable"),
@@ -58,5 +59,6 @@ pub(super) const KEYS: [(&str, &str); 13] = [
     ("upstream", "body_size_bytes_max"),
     ("upstream", "streams_max"),
     ("upstream", "streams_per_key_max"),
+    ("upstream", "memory_size_bytes_max"),
     ("upstream", "turns_max"),
 ];

@@ -43,7 +43,9 @@ fn a_host_without_settings_gets_all_hooks() {
                 "run"
             };
             assert!(text.contains(&format!("hook {verb} --host {host}")), "{event}: {text}");
-            assert!(text.contains("\"timeout\":5"), "{text}");
+            // Codex warns at each start about more at the end of a session.
+            let seconds = if (host, event.as_str()) == ("codex", "SessionEnd") { 3 } else { 5 };
+            assert!(text.contains(&format!("\"timeout\":{seconds}")), "{event}: {text}");
         }
         let again = quipu.ok(&["hook", "install", host]);
         assert!(again.contains("already up to date"), "{again}");
@@ -146,4 +148,25 @@ fn what_is_installed_in_a_project_names_nothing_of_this_machine() {
         "{settings}"
     );
     assert!(!settings.contains(&quipu.home.path().display().to_string()));
+}
+
+#[test]
+fn hosts_that_keep_their_settings_elsewhere_find_them_there() {
+    let quipu = Quipu::with_store();
+    for (host, variable, hooks, servers) in [
+        ("claude-code", "CLAUDE_CONFIG_DIR", "settings.json", ".claude.json"),
+        ("codex", "CODEX_HOME", "hooks.json", "config.toml"),
+    ] {
+        let directory = quipu.home.path().join(format!("{host}-elsewhere"));
+        for what in ["hook", "mcp"] {
+            let mut command = quipu.command(&[what, "install", host]);
+            command.env(variable, &directory);
+            let ran = crate::support::run(command, b"");
+            assert_eq!(ran.code, 0, "{ran:?}");
+        }
+        let read = |name: &str| fs::read_to_string(directory.join(name)).expect("it is there");
+        assert!(read(hooks).contains("hook run"), "{host}");
+        assert!(read(servers).contains("quipu"), "{host}");
+        assert!(!quipu.home.path().join(format!(".{host}")).exists());
+    }
 }

@@ -25,6 +25,32 @@ fn init_creates_a_reserved_store_whose_rules_protect_it() {
         let shown = quipu.ok(&all);
         assert!(shown.starts_with(&format!("decision: {decision}\n")), "{arguments:?}: {shown}");
     }
+    // Under whatever name, the store is protected, and by tools of MCP, too.
+    for name in ["policy", "team-rules.2", "Règles d'or"] {
+        let named = Quipu::empty();
+        named.ok(&["rules", "init", name]);
+        let checked = |arguments: &[&str]| {
+            let shown = named.ok(&[&["rules", "check"][..], arguments].concat());
+            shown.lines().next().unwrap_or_default().to_owned()
+        };
+        for command in [
+            format!("quipu -s \"{name}\" put /hooks-stay.md"),
+            format!("QUIPU_STORE=\"{name}\" quipu put /hooks-stay.md"),
+            "quipu rules init other".to_owned(),
+            "quipu -s memstore_01 rm /hooks-stay.md".to_owned(),
+        ] {
+            assert_eq!(checked(&["--command", &command]), "decision: ask", "{command}");
+        }
+        assert_eq!(checked(&["--command", "quipu -s notes put /a.md"]), "decision: none");
+        let moved = json!({
+            "hook_event_name": "PreToolUse",
+            "cwd": "/tmp",
+            "tool_name": "mcp__filesystem__move_file",
+            "tool_input": {"source": "a", "destination": "/tmp/.claude/settings.json"},
+        });
+        let ran = named.run_with(&["rules", "check", "--input", "-"], moved.to_string().as_bytes());
+        assert!(ran.out.starts_with("decision: deny\n"), "{ran:?}");
+    }
     // Again, what is there stays.
     let again = quipu.run(&["rules", "init"]);
     assert_eq!(again.code, 0, "{again:?}");

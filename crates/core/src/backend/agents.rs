@@ -34,6 +34,9 @@ pub trait AgentReader {
     fn definitions_count(&self, workspace: WorkspaceId, kind: DefinitionKind)
     -> Result<u64, Error>;
 
+    /// Returns the sum of the sizes of the bodies of all definitions of a workspace, in all of their versions.
+    fn definitions_size_bytes(&self, workspace: WorkspaceId) -> Result<u64, Error>;
+
     /// Returns the events of a session that the query selects, in its order.
     fn session_events(
         &self,

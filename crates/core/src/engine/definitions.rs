@@ -1,12 +1,14 @@
 //! Agents and environments: kept, never run.
 
-use crate::backend::{DefinitionQuery, Reader};
+use crate::backend::{Archived, DefinitionQuery, Reader, Span};
 use crate::model::Id as _;
 use crate::model::{
-    Content, Definition, DefinitionId, DefinitionKind, Metadata, Name, StoreId, WorkspaceId,
+    Content, Definition, DefinitionId, DefinitionKind, Metadata, Name, StoreId, Timestamp,
+    WorkspaceId,
 };
 use crate::{Error, ErrorKind};
 
+use super::transaction::Ledger;
 use super::{Engine, Page};
 
 /// What is said about a definition when it is created or changed.
@@ -41,13 +43,7 @@ impl Engine {
     ) -> Result<Definition, Error> {
         self.require_definition_size(new)?;
         self.write(|ledger| {
-            let definitions_max = self.limits.definitions_per_workspace_max;
-            if ledger.reader().definitions_count(workspace, kind)? >= definitions_max {
-                let message =
-                    format!("the workspace holds {definitions_max} {kind}s, which is its limit");
-                return Err(Error::new(ErrorKind::LimitReached, message)
-                    .with_hint("raise `definitions_per_workspace_max` in `[limits]`"));
-            }
+            self.make_room_for_definition(ledger, (workspace, kind), new)?;
             let created_at = ledger.moment()?;
             let definition = Definition {
                 id: DefinitionId::new(kind, created_at, ledger.random()),
@@ -132,12 +128,59 @@ impl Engine {
                     "create another agent, or raise `versions_per_agent_max` in `[limits]`",
                 ));
             }
+            self.make_room(ledger, before.workspace, after.body.size_bytes())?;
             let DefinitionContent { name, metadata, body } = after;
             let updated_at = ledger.moment()?.max(before.updated_at);
             let after = Definition { version, name, metadata, body, updated_at, ..before };
             ledger.writer.put_definition(&after)?;
             Ok(after)
         })
+    }
+
+    /// Makes room for a new definition, by number and by size.
+    fn make_room_for_definition(
+        &self,
+        ledger: &mut Ledger<'_>,
+        (workspace, kind): (WorkspaceId, DefinitionKind),
+        new: &DefinitionContent,
+    ) -> Result<(), Error> {
+        let definitions_max = self.limits.definitions_per_workspace_max;
+        while ledger.reader().definitions_count(workspace, kind)? >= definitions_max {
+            if !remove_oldest_archived(ledger, workspace, &[kind])? {
+                let message =
+                    format!("the workspace holds {definitions_max} {kind}s, which is its limit");
+                return Err(Error::new(ErrorKind::LimitReached, message).with_hint(format!(
+                    "archive {kind}s that are not used, which makes room for new ones, or raise \
+                     `definitions_per_workspace_max` in `[limits]`"
+                )));
+            }
+        }
+        self.make_room(ledger, workspace, new.body.size_bytes())
+    }
+
+    /// Makes room for this much more. What is archived is of the past: sessions that have run with it keep
+    /// naming it.
+    fn make_room(
+        &self,
+        ledger: &mut Ledger<'_>,
+        workspace: WorkspaceId,
+        more_bytes: u64,
+    ) -> Result<(), Error> {
+        let size_bytes_max = self.limits.workspace_definitions_size_bytes_max;
+        let kinds = [DefinitionKind::Agent, DefinitionKind::Environment];
+        while ledger.reader().definitions_size_bytes(workspace)? + more_bytes > size_bytes_max {
+            if !remove_oldest_archived(ledger, workspace, &kinds)? {
+                let message = format!(
+                    "the agents and environments of the workspace, with all versions, must have at \
+                     most {size_bytes_max} bytes"
+                );
+                return Err(Error::new(ErrorKind::LimitReached, message).with_hint(
+                    "archive those that are not used, which makes room for new ones, or raise \
+                     `workspace_definitions_size_bytes_max` in `[limits]`",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Archives a definition: it cannot be changed any more. This is idempotent.
@@ -172,6 +215,41 @@ impl Engine {
             format!("an agent or an environment must have at most {size_bytes_max} bytes");
         Err(Error::new(ErrorKind::LimitReached, message))
     }
+}
+
+/// How many definitions are read at a time.
+const PAGE: usize = 100;
+
+/// Removes the definition of these kinds that was archived first; returns whether there was one.
+fn remove_oldest_archived(
+    ledger: &mut Ledger<'_>,
+    workspace: WorkspaceId,
+    kinds: &[DefinitionKind],
+) -> Result<bool, Error> {
+    let mut oldest: Option<(Timestamp, DefinitionId)> = None;
+    for kind in kinds {
+        let mut query = DefinitionQuery {
+            workspace,
+            kind: *kind,
+            archived: Archived::Show,
+            created: Span::default(),
+            before: None,
+            limit: PAGE,
+        };
+        loop {
+            let page = ledger.reader().definitions(&query)?;
+            let archived = page.iter().filter_map(|it| Some((it.archived_at?, it.id)));
+            oldest = oldest.into_iter().chain(archived).min();
+            match page.last() {
+                Some(last) => query.before = Some(last.id),
+                None => break,
+            }
+        }
+    }
+    let Some((_, id)) = oldest else { return Ok(false) };
+    ledger.writer.remove_definition(id)?;
+    ledger.writer.require_erasure(StoreId::from_bits(0))?;
+    Ok(true)
 }
 
 fn existing_definition(reader: &dyn Reader, id: DefinitionId) -> Result<Definition, Error> {

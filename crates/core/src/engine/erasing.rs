@@ -28,6 +28,9 @@ impl Engine {
             (self.backend.erase(), derived.map(ScopedJoinHandle::join))
         });
         let mut erasure = erased?;
+        if let Some(traces) = &self.traces {
+            traces.erase_copies()?;
+        }
         if let Some(derived) = derived {
             let derived = derived.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             erasure.extend(derived);

@@ -13,7 +13,8 @@ mod plan;
 mod selection;
 mod written;
 
-use crate::backend::Sequence;
+use crate::backend::{Erasure, Sequence};
+use crate::derived::HeldTraces;
 use crate::model::{
     Actor, CopyMade, DefinitionId, HeadChange, Key, MemoryId, MemoryPath, Name, Proof, Reason,
     Receipt, ReceiptId, Refusal, SessionId, Store, StoreId, Timestamp, VersionId, WorkspaceId,
@@ -98,6 +99,9 @@ pub struct RedactionPlan {
     pub receipts: Vec<ReceiptId>,
     /// Records of copies of which the place will be changed.
     copies: Vec<CopyMade>,
+    /// How many entries of what is written down beside the rows hold the text. They come and go all the time,
+    /// so the digest does not cover them.
+    pub traces_count: usize,
     /// Names that hold the text and that somebody has to change: a phrase for each.
     pub names: Vec<String>,
     /// Stores out of scope that hold the text or are copies.
@@ -232,6 +236,17 @@ impl Engine {
         selection: &Selection<'_>,
         heads: Heads,
     ) -> Result<RedactionPlan, Error> {
+        let traces = self.hold_traces(scope, selection)?;
+        self.plan_with(scope, selection, heads, traces.as_deref())
+    }
+
+    fn plan_with(
+        &self,
+        scope: &Scope,
+        selection: &Selection<'_>,
+        heads: Heads,
+        traces: Option<&dyn HeldTraces>,
+    ) -> Result<RedactionPlan, Error> {
         selection.require_condition()?;
         let mut plan = self.read(|reader| {
             let mut plan = plan::plan(reader, scope, selection, (heads, &self.limits))?;
@@ -239,7 +254,26 @@ impl Engine {
             Ok(plan)
         })?;
         plan.unreachable = self.backend.unreachable()?;
+        if let Some(traces) = traces {
+            plan.traces_count = traces.count(&|text| selection.matches(text))?;
+            selection.require_complete()?;
+        }
         Ok(plan)
+    }
+
+    /// Returns what is written down beside the rows, held, if the redaction is about it: like sessions without
+    /// stores, it belongs to nothing that a scope or a selection could name.
+    fn hold_traces(
+        &self,
+        scope: &Scope,
+        selection: &Selection<'_>,
+    ) -> Result<Option<Box<dyn HeldTraces>>, Error> {
+        let sees_all =
+            scope.stores.is_none() && scope.viewer.as_ref().is_none_or(|key| key.stores.is_none());
+        match &self.traces {
+            Some(traces) if sees_all && selection.is_by_content_alone() => traces.hold().map(Some),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// Redacts everything that a selection finds; it is in no file when this returns.
@@ -254,9 +288,10 @@ impl Engine {
         terms: &Terms,
     ) -> Result<Receipt, Error> {
         selection.require_unnamed(terms.reason.as_ref())?;
+        let traces = self.hold_traces(scope, selection)?;
         // Most of the time nobody writes between the two, and the long search happens outside of the
         // write transaction.
-        let first = self.plan_redaction(scope, selection, terms.heads)?;
+        let first = self.plan_with(scope, selection, terms.heads, traces.as_deref())?;
         let id = self.remove(|ledger| {
             let same = ledger.reader().newest_change()?.0 == first.sequence;
             let planned = plan::plan_again(
@@ -273,7 +308,14 @@ impl Engine {
             run.apply(ledger, scope, &planned, remarks)
         })?;
         self.erase()?;
-        self.verify_redaction(scope, selection, id).map_err(incomplete)
+        let forgotten = match &traces {
+            Some(traces) => {
+                traces.forget(&|text| selection.matches(text)).map_err(again_with_traces)?
+            }
+            None => Erasure::default(),
+        };
+        let receipt = self.verify_redaction(scope, selection, (id, forgotten));
+        receipt.map_err(incomplete)
     }
 
     /// Counts what the selection still finds and adds that to the receipt.
@@ -281,7 +323,7 @@ impl Engine {
         &self,
         scope: &Scope,
         selection: &Selection<'_>,
-        id: ReceiptId,
+        (id, forgotten): (ReceiptId, Erasure),
     ) -> Result<Receipt, Error> {
         let left = self
             .read(|reader| plan::plan(reader, scope, selection, (Heads::Refuse, &self.limits)))?;
@@ -292,7 +334,8 @@ impl Engine {
             // Another process may have completed the erasure first; then the proof is its.
             let proof =
                 receipt.proof.clone().unwrap_or(Proof { at, scanned: Vec::new(), hits_left: None });
-            let proof = Proof { hits_left: Some(hits_left), ..proof };
+            let mut proof = Proof { hits_left: Some(hits_left), ..proof };
+            proof.scanned.extend(forgotten.scanned.iter().cloned());
             let receipt = Receipt { proof: Some(proof), ..receipt };
             ledger.writer.put_receipt(&receipt)?;
             Ok(receipt)
@@ -321,6 +364,18 @@ impl Engine {
     pub fn note_copy(&self, copy: &CopyMade) -> Result<(), Error> {
         self.write(|ledger| ledger.writer.put_copy_made(copy, COPIES_MADE_KEPT))
     }
+}
+
+/// Returns the error for a redaction after which what is written down beside the rows may still hold the text.
+fn again_with_traces(error: Error) -> Error {
+    Error::new(
+        ErrorKind::EraseIncomplete,
+        format!(
+            "the text is removed from the rows, but not from what hooks have written down: {error}"
+        ),
+    )
+    .with_hint("run the same redaction again")
+    .with_source(error)
 }
 
 /// Refuses a plan that is not the one that the caller has seen.

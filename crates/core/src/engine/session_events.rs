@@ -193,7 +193,7 @@ fn require_room(
     let refused = |what: &str, max: u64, setting: &str| {
         Err(Error::new(ErrorKind::LimitReached, format!("{what} {max}, which is the limit"))
             .with_hint(format!(
-                "events leave by themselves after a while; raise `{setting}` in `[limits]`"
+                "old events are pruned after `events_kept_days`; or raise `{setting}` in `[limits]`"
             )))
     };
     if usage.events_count.saturating_add(events_count) > limits.events_per_session_max {

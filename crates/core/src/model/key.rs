@@ -89,11 +89,12 @@ impl Key {
     ///
     /// At a browser that is a person: `ada@apikey_…` with the key that she signed in with, so that nobody
     /// can pass for her by typing her name with another key, or `ada` if she owns the data. However often
-    /// she signs in, she is the same author.
+    /// she signs in, she is the same author. An owner who gives up rights for a sign-in acts with the key
+    /// of that sign-in, so that what it may do is known from the author alone.
     pub fn actor(&self) -> Actor {
         let person = match (self.kind, self.parent) {
-            (KeyKind::Browser, Some(parent)) => format!("{}@{parent}", self.name),
-            (KeyKind::Browser, None) => self.name.to_string(),
+            (KeyKind::Browser, None) if self.role == Role::Admin => self.name.to_string(),
+            (KeyKind::Browser, _) => format!("{}@{}", self.name, self.root()),
             (KeyKind::Key | KeyKind::Link | KeyKind::Code | KeyKind::Refresh, _) => {
                 return Actor::ApiKey(self.id);
             }
@@ -353,9 +354,12 @@ mod tests {
             kind: KeyKind::Browser,
             name: Name::new(name).unwrap(),
             parent,
+            role: Role::Admin,
             ..key()
         };
         assert_eq!(browser("ada", None).actor().to_string(), "user_ada");
+        let limited = Key { role: Role::ReadWrite, ..browser("ada", None) };
+        assert_eq!(limited.actor().signed_in(), Some(("ada", limited.id)));
         let ada = browser("ada", Some(parent)).actor();
         assert_eq!(ada.to_string(), format!("user_ada@{parent}"));
         assert_eq!(ada.signed_in(), Some(("ada", parent)));

@@ -294,6 +294,53 @@ fn a_workspace_has_so_many_agents_with_so_many_versions() {
 }
 
 #[test]
+fn archived_agents_make_room_for_new_ones() {
+    let limits = Limits { definitions_per_workspace_max: 3, ..Limits::default() };
+    let fixture = fixture_with(limits);
+    let engine = &fixture.engine;
+    // One that is used, and others that come and go, as a pipeline makes them.
+    let kept = agent(&fixture, "kept", "{}");
+    let mut passing = Vec::new();
+    for number in 0..20 {
+        let one = agent(&fixture, &format!("run {number}"), "{}");
+        fixture.clock.advance(Duration::from_secs(1));
+        engine.archive_definition(one.id).unwrap();
+        passing.push(one.id);
+    }
+    assert!(engine.definition(kept.id).is_ok());
+    let left: Vec<_> = passing.iter().filter(|id| engine.definition(**id).is_ok()).collect();
+    assert_eq!(left, [&passing[18], &passing[19]], "the last ones");
+    // What is not archived stays, and says so.
+    agent(&fixture, "two", "{}");
+    agent(&fixture, "three", "{}");
+    let refused =
+        engine.create_definition(fixture.workspace, DefinitionKind::Agent, &content("four", "{}"));
+    let error = refused.unwrap_err();
+    assert_eq!(*error.kind(), ErrorKind::LimitReached);
+    assert!(error.hint().unwrap().contains("archive agents"), "{error:?}");
+}
+
+#[test]
+fn all_agents_and_environments_together_have_a_size() {
+    let limits = Limits { workspace_definitions_size_bytes_max: 100, ..Limits::default() };
+    let fixture = fixture_with(limits);
+    let engine = &fixture.engine;
+    let body = |letter: &str| letter.repeat(40);
+    let first = agent(&fixture, "a", &body("a"));
+    let change =
+        |body: String| engine.change_definition(first.id, |_| Ok(content("a", &body))).map(drop);
+    change(body("b")).unwrap();
+    assert_eq!(kind(change(body("c"))), ErrorKind::LimitReached);
+    let place = DefinitionKind::Environment;
+    let create = || engine.create_definition(fixture.workspace, place, &content("e", &body("e")));
+    assert_eq!(kind(create()), ErrorKind::LimitReached);
+    // With all of its versions, an archived one makes room.
+    engine.archive_definition(first.id).unwrap();
+    create().unwrap();
+    assert_eq!(kind(engine.definition(first.id)), ErrorKind::NotFound);
+}
+
+#[test]
 fn a_redaction_reaches_every_version_of_an_agent() {
     let fixture = fixture();
     let engine = &fixture.engine;

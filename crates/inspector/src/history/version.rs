@@ -123,8 +123,7 @@ fn about(visit: &Visit<'_>, version: &Version) -> Markup {
 
 fn restore_form(visit: &Visit<'_>, shown: &Shown) -> Markup {
     let Shown { store, version, newest, .. } = shown;
-    let may = visit.caller.may_in(store.id, Need::Write) && store.archived_at.is_none();
-    if !may || version.content.is_none() || shown.is_head() {
+    if !visit.may_change(store) || version.content.is_none() || shown.is_head() {
         return html! {};
     }
     let is_deleted = newest.operation == Operation::Deleted;

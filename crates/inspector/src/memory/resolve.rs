@@ -13,7 +13,7 @@ use crate::reply::{Reply, Trouble};
 use crate::visible;
 use crate::visit::Visit;
 
-use super::{directory_address, is_writable, scope, trail_in};
+use super::{directory_address, scope, trail_in};
 
 /// How many links of the note are looked at.
 const LINKS_MAX: usize = 10_000;
@@ -78,7 +78,7 @@ fn missing(visit: &Visit<'_>, store: &Store, link: &str, error: &Error) -> maud:
         p.message { @if is_free { "No note has this name, path or id." } @else { (error.message()) }
             @if let Some(hint) = error.hint() { " " (hint) } }
         p {
-            @if is_free && is_writable(visit, store) { a.button.primary href=(new) { "Create it" } " " }
+            @if is_free && visit.may_change(store) { a.button.primary href=(new) { "Create it" } " " }
             a.button href=(address("/ui/search", &[("q", link)])) { "Search for it" } " "
             a.button href=(root) { "All of " (visible::short(store.name.as_str())) }
         }

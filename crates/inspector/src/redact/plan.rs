@@ -99,6 +99,7 @@ fn elsewhere(plan: &RedactionPlan) -> Markup {
             || !plan.definitions.is_empty()
             || !plan.receipts.is_empty()
             || !plan.names.is_empty()
+            || plan.traces_count > 0
         {
             h2 { "Elsewhere" }
             ul.entries {
@@ -117,6 +118,9 @@ fn elsewhere(plan: &RedactionPlan) -> Markup {
                 }
                 @for receipt in &plan.receipts {
                     li { "Taken out of the receipt " a href={ "/ui/receipts/" (receipt) } { (receipt) } }
+                }
+                @if plan.traces_count > 0 {
+                    li { (text::count(plan.traces_count as u64, "entry", "entries")) " of hooks removed" }
                 }
                 @for name in &plan.names {
                     li { strong { "Not changed: " } (name) " holds it; change it yourself" }

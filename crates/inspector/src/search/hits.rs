@@ -1,5 +1,7 @@
 //! The hits of a search: where they are, an excerpt, and why they are hits.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 use quipu_knowledge::SearchHit;
 use quipu_notes::query::{Query, Term};
@@ -19,16 +21,15 @@ const TAGS_MAX: usize = 8;
 /// Lists hits, with boxes to select those that the visitor may change.
 pub(super) fn list(scene: &Scene<'_>, hits: &[SearchHit]) -> Markup {
     let visit = scene.visit;
-    let may = |hit: &SearchHit, need: Need| {
-        let is_open = scene.stores.get(&hit.note.store).is_some_and(|it| it.archived_at.is_none());
-        is_open && visit.caller.may_in(hit.note.store, need)
-    };
-    let can_delete = hits.iter().any(|hit| may(hit, Need::Write));
+    let stores: BTreeSet<_> = hits.iter().map(|hit| hit.note.store).collect();
+    let known = stores.iter().filter_map(|id| scene.stores.get(id));
+    let open: BTreeSet<_> = known.filter(|it| visit.may_change(it)).map(|it| it.id).collect();
+    let may = |hit: &SearchHit| open.contains(&hit.note.store);
     let phrases = phrases(&scene.question.text);
     let entries = html! {
         ol.hits { @for hit in hits {
             li {
-                @if may(hit, Need::Write) {
+                @if may(hit) {
                     input type="checkbox" name="memory" value=(hit.note.memory)
                         aria-label={ "Select " (hit.note.path) };
                     input type="hidden" name="place" value={ (hit.note.memory) "/" (hit.note.store) };
@@ -38,7 +39,7 @@ pub(super) fn list(scene: &Scene<'_>, hits: &[SearchHit]) -> Markup {
         } }
     };
     html! {
-        @if can_delete {
+        @if !open.is_empty() {
             form #selection action="/ui/search/delete" {
                 input type="hidden" name="back" value=(scene.question.address());
                 (entries)

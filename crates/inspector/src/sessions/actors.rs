@@ -238,17 +238,17 @@ fn reviewed(
 ) -> Result<Markup, Trouble> {
     let before = visit.query.get("before").and_then(|id| id.parse().ok());
     let review = Review::new(visit, store, wanted, before)?;
-    let may = |need| visit.caller.may_in(store.id, need);
-    let is_open = store.archived_at.is_none();
+    let may_change = visit.may_change(store);
+    let may_redact = visit.caller.may_in(store.id, Need::Manage);
     Ok(html! {
         section #changes aria-labelledby="changes-title" {
             h2 #changes-title { "Changes in " (visible::short(store.name.as_str())) }
-            @if may(Need::Write) && is_open || may(Need::Manage) {
+            @if may_change || may_redact {
                 p.actions {
-                    @if may(Need::Write) && is_open {
+                    @if may_change {
                         a.button href=(wanted.address("/ui/revert", store)) { "Plan a revert" } " "
                     }
-                    @if may(Need::Manage) {
+                    @if may_redact {
                         a.button href=(wanted.address("/ui/redact", store)) { "Redact what it wrote" }
                     }
                 }

@@ -29,7 +29,7 @@ fn secrets_words(policy: SecretPolicy) -> &'static str {
     }
 }
 
-/// Returns what happens to redacted text that comes back, in words.
+/// Returns who may change the memories, in words.
 fn writers_words(writers: Writers) -> &'static str {
     match writers {
         Writers::Everyone => "everyone who may write",
@@ -37,6 +37,7 @@ fn writers_words(writers: Writers) -> &'static str {
     }
 }
 
+/// Returns what happens to redacted text that comes back, in words.
 fn forgotten_words(policy: ForgottenPolicy) -> &'static str {
     match policy {
         ForgottenPolicy::Warn => "stored again, with a warning",

@@ -35,6 +35,10 @@ impl AgentReader for Rows<'_, '_> {
         definitions::count(self.transaction()?, workspace, kind)
     }
 
+    fn definitions_size_bytes(&self, workspace: WorkspaceId) -> Result<u64, Error> {
+        definitions::size_bytes(self.transaction()?, workspace)
+    }
+
     fn session_events(
         &self,
         session: SessionId,

@@ -81,6 +81,13 @@ pub(super) fn count(
     row.map_or(Ok(0), |row| row.count(0))
 }
 
+pub(super) fn size_bytes(transaction: &Transaction, workspace: WorkspaceId) -> Result<u64, Error> {
+    let sql =
+        "SELECT coalesce(sum(octet_length(body)), 0)::bigint FROM definitions WHERE workspace = $1";
+    let row = transaction.query_one(sql, params![bits(workspace)])?;
+    row.map_or(Ok(0), |row| row.count(0))
+}
+
 pub(super) fn put(transaction: &Transaction, definition: &Definition) -> Result<(), Error> {
     transaction.require_administration()?;
     let (kind, id) = (definition.id.kind().as_str(), Bits(definition.id.bits()));

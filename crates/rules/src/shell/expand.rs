@@ -6,23 +6,30 @@ use super::base_name;
 #[derive(Debug, Default)]
 pub(super) struct Inner {
     /// Commands in its arguments.
-    pub(super) commands: Vec<Vec<String>>,
+    pub(super) commands: Vec<InnerCommand>,
     /// Scripts in its arguments.
     pub(super) scripts: Vec<String>,
     /// Whether there may be more.
     pub(super) is_cut: bool,
 }
 
-/// Words of the grammar in front of a command.
-const RESERVED: [&str; 13] = [
-    "if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time", "coproc",
-    "function",
-];
+/// A command that another one runs.
+#[derive(Debug)]
+pub(super) struct InnerCommand {
+    pub(super) words: Vec<String>,
+    /// Where it is run, if its options say so.
+    pub(super) directory: Option<String>,
+}
+
+/// Words of the grammar in front of a command. `time` takes options, so it is one of the [`WRAPPERS`].
+const RESERVED: [&str; 12] =
+    ["if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "coproc", "function"];
 
 /// Commands that run their arguments.
-const WRAPPERS: [&str; 24] = [
+const WRAPPERS: [&str; 44] = [
     "sudo",
     "doas",
+    "pkexec",
     "env",
     "command",
     "builtin",
@@ -30,31 +37,75 @@ const WRAPPERS: [&str; 24] = [
     "nohup",
     "nice",
     "ionice",
+    "chrt",
+    "taskset",
+    "numactl",
+    "prlimit",
     "timeout",
     "time",
     "setsid",
+    "setpriv",
     "stdbuf",
+    "unbuffer",
+    "script",
     "xargs",
     "parallel",
     "watch",
     "strace",
+    "ltrace",
     "chroot",
     "su",
+    "sg",
     "runuser",
     "busybox",
+    "toybox",
     "flock",
     "unshare",
+    "nsenter",
+    "systemd-run",
+    "systemd-inhibit",
+    "firejail",
+    "bwrap",
+    "proot",
+    "fakeroot",
+    "torsocks",
     "caffeinate",
+    "dbus-run-session",
 ];
 
-const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "dash", "ksh", "fish", "ash"];
+/// Those of them that also take a script as one argument.
+const TAKING_SCRIPTS: [&str; 7] = ["su", "sg", "runuser", "watch", "flock", "script", "env"];
+
+const SHELLS: [&str; 11] =
+    ["sh", "bash", "zsh", "dash", "ksh", "mksh", "fish", "ash", "csh", "tcsh", "rbash"];
+
+/// The options of `git` in front of its command: those that take a value, and others. With one that it does
+/// not know, `git` does nothing.
+const GIT_VALUES: [&str; 7] =
+    ["-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"];
+const GIT_FLAGS: [&str; 14] = [
+    "-p",
+    "--paginate",
+    "-P",
+    "--no-pager",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "--no-optional-locks",
+    "--no-advice",
+    "--bare",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
+    "--exec-path",
+];
 
 /// The options of `find` and `fd` before a command.
 const EXECUTING: [&str; 6] = ["-exec", "-execdir", "-ok", "-okdir", "--exec", "-x"];
 
 /// How many places in the arguments of a wrapper are tried as the beginning of a command. Which of its
 /// options take a value differs from one to the next, so each word might be one.
-const STARTS_MAX: usize = 6;
+const STARTS_MAX: usize = 16;
 
 /// How many commands are looked for in the arguments of one. Each copies what is behind it, so a chain of
 /// thousands would take quadratic time.
@@ -88,40 +139,88 @@ pub(super) fn inner(words: &[String]) -> Inner {
         }
         let [name, arguments @ ..] = words.as_slice() else { continue };
         let name = base_name(name).to_ascii_lowercase();
+        let mut found = Vec::new();
         if name == "eval" {
             inner.scripts.push(arguments.join(" "));
+        } else if name == "trap" {
+            inner.scripts.extend(arguments.first().cloned());
+        } else if name == "git" {
+            inner.commands.extend(bare_git(arguments));
         } else if SHELLS.contains(&name.as_str()) {
             inner.scripts.extend(script_of(arguments));
         } else if WRAPPERS.contains(&name.as_str()) {
-            if name == "su" || name == "runuser" || name == "watch" || name == "flock" {
-                inner.scripts.extend(arguments.iter().filter(|word| word.contains(' ')).cloned());
+            if TAKING_SCRIPTS.contains(&name.as_str()) {
+                inner.scripts.extend(scripts_among(arguments));
             }
-            let found = wrapped(arguments);
-            if let Some(first) = found.first() {
-                queue.push(first.clone());
-            }
-            inner.commands.extend(found);
+            let wrapped = wrapped(arguments);
+            inner.is_cut |= wrapped.is_cut;
+            found = wrapped.commands;
         } else if matches!(name.as_str(), "find" | "fd" | "fdfind") {
-            for (place, _) in
-                arguments.iter().enumerate().filter(|(_, word)| EXECUTING.contains(&word.as_str()))
-            {
-                let command: Vec<_> = arguments
-                    .iter()
-                    .skip(place + 1)
-                    .take_while(|word| !matches!(word.as_str(), ";" | "+"))
-                    .cloned()
-                    .collect();
-                queue.push(command.clone());
-                inner.commands.push(command);
-            }
+            found = executed(arguments);
+        }
+        for words in found {
+            inner.commands.push(InnerCommand { words: words.clone(), directory: None });
+            queue.push(words);
         }
     }
-    inner.commands.retain(|words| !words.is_empty());
+    inner.commands.retain(|command| !command.words.is_empty());
     inner
 }
 
-/// Returns the commands that the arguments of a wrapper may be.
-fn wrapped(arguments: &[String]) -> Vec<Vec<String>> {
+/// Returns `git` without the options in front of its command, if there are any, so that `git push` is also
+/// `git -c a=b push`.
+fn bare_git(arguments: &[String]) -> Option<InnerCommand> {
+    let (mut rest, mut directory) = (arguments, None);
+    while let [option, after @ ..] = rest {
+        let is_flag = GIT_FLAGS.contains(&option.as_str())
+            || (option.starts_with("--") && option.contains('='));
+        if is_flag {
+            rest = after;
+        } else if GIT_VALUES.contains(&option.as_str())
+            && let [value, after @ ..] = after
+        {
+            if option == "-C" {
+                directory = Some(match directory {
+                    Some(before) => format!("{before}/{value}"),
+                    None => value.clone(),
+                });
+            }
+            rest = after;
+        } else {
+            break;
+        }
+    }
+    if rest.len() == arguments.len() {
+        return None;
+    }
+    let words = std::iter::once("git".to_owned()).chain(rest.iter().cloned()).collect();
+    Some(InnerCommand { words, directory })
+}
+
+/// Returns the arguments that are scripts: what has several words and is no assignment.
+fn scripts_among(arguments: &[String]) -> impl Iterator<Item = String> {
+    let bare = arguments.iter().map(|word| word.strip_prefix("-S").unwrap_or(word));
+    let scripts = bare.filter(|word| word.contains(' ') && !is_assignment(word));
+    scripts.map(str::to_owned)
+}
+
+/// Returns the commands that `find` runs.
+fn executed(arguments: &[String]) -> Vec<Vec<String>> {
+    let places = arguments.iter().enumerate();
+    let places = places.filter(|(_, word)| EXECUTING.contains(&word.as_str()));
+    let is_of_command = |word: &&String| !matches!(word.as_str(), ";" | "+");
+    let command =
+        |place| arguments.iter().skip(place + 1).take_while(is_of_command).cloned().collect();
+    places.map(|(place, _)| command(place)).collect()
+}
+
+/// The commands that the arguments of a wrapper may be.
+struct Wrapped {
+    commands: Vec<Vec<String>>,
+    is_cut: bool,
+}
+
+fn wrapped(arguments: &[String]) -> Wrapped {
     let is_start = |(_, word): &(usize, &String)| {
         !word.starts_with('-')
             && !is_assignment(word)
@@ -129,15 +228,18 @@ fn wrapped(arguments: &[String]) -> Vec<Vec<String>> {
     };
     let starts = arguments.iter().enumerate().filter(is_start).map(|(place, _)| place);
     // The first is the command unless an option took it as its value.
-    let mut found = Vec::new();
-    for start in starts.take(STARTS_MAX) {
-        found.push(arguments.iter().skip(start).cloned().collect());
+    let mut commands: Vec<Vec<String>> = Vec::new();
+    for start in starts {
+        if commands.len() == STARTS_MAX {
+            return Wrapped { commands, is_cut: true };
+        }
+        commands.push(without_prefix(arguments.iter().skip(start).cloned().collect()));
         let before = start.checked_sub(1).and_then(|place| arguments.get(place));
         if !before.is_some_and(|before| before.starts_with('-')) {
             break;
         }
     }
-    found
+    Wrapped { commands, is_cut: false }
 }
 
 /// Returns the script in the arguments of a shell: the word after an option with a `c`, or what a

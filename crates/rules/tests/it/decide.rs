@@ -74,18 +74,50 @@ fn paths_in_commands_are_seen_where_they_are_used() {
 
 #[test]
 fn what_patterns_cannot_see_stays_unseen() {
-    // These are documented; a test keeps the documentation honest.
-    let rule = "tool: shell\npath: migrations/**\ncommand: rm\ndecision: deny";
-    for command in [
-        "d=migrations; rm ../$d/1.sql",
-        "rm ../migra*/1.sql",
-        "rm ../{migrations,x}/1.sql",
-        "python -c 'import os; os.remove(\"x\")'",
-        "alias r=rm; r ../migrations/1.sql",
-        "./script.sh",
+    // The rows of the table in `docs/rules.md`; a test keeps it honest.
+    let by_path = "tool: shell\npath: migrations/**\ndecision: deny";
+    let by_command = "tool: shell\ncommand: rm\ndecision: deny";
+    for (rule, command) in [
+        (by_path, "d=migrations; rm ../$d/1.sql"),
+        (by_path, "rm ../migra*/1.sql"),
+        (by_path, "rm ../{migrations,x}/1.sql"),
+        (by_command, "python -c 'import os; os.remove(\"x\")'"),
+        (by_path, "make -C .. clean"),
+        (by_path, "git checkout -- ."),
+        (by_command, "./cleanup.sh"),
+        (by_command, "alias r=rm; r x"),
+        (by_command, "echo 'rm x' | sh"),
+        (by_command, "x() { r\"\"m_; }; x"),
+        (by_path, "cp -t../migrations a"),
+        (by_path, "tar -C ../migrations -xf a 1.sql --"),
+        (by_path, "rm -r .."),
     ] {
-        assert_eq!(decided(rule, &shell(command)), None, "{command}");
+        // `tar -C` names the directory, so that one is seen.
+        let expected = command.starts_with("tar").then_some(Decision::Deny);
+        assert_eq!(decided(rule, &shell(command)), expected, "{command}");
     }
+}
+
+#[test]
+fn a_command_is_judged_in_each_directory_that_it_may_run_in() {
+    let rule = "tool: shell\npath: migrations/**\ndecision: deny";
+    let elsewhere =
+        |directory: &str| Call { elsewhere: vec![directory.to_owned()], ..shell("rm 0001.sql") };
+    assert_eq!(decided(rule, &elsewhere("/work/app/docs")), None);
+    assert_eq!(decided(rule, &elsewhere("/work/app/migrations")), Some(Decision::Deny));
+}
+
+#[test]
+fn a_tool_can_have_several_names_and_kinds() {
+    let patch = Call { also: Some(ToolKind::Edit), ..shell("apply_patch") };
+    assert_eq!(decided("tool: edit\ndecision: deny", &patch), Some(Decision::Deny));
+    assert_eq!(decided("tool: shell\ndecision: deny", &patch), Some(Decision::Deny));
+    assert_eq!(decided("tool: read\ndecision: deny", &patch), None);
+    let aliased =
+        Call { aliases: vec!["mcp__github__push".to_owned()], ..call("push", ToolKind::Mcp) };
+    assert_eq!(decided("tool: 'mcp__github__*'\ndecision: deny", &aliased), Some(Decision::Deny));
+    assert_eq!(decided("tool: push\ndecision: deny", &aliased), Some(Decision::Deny));
+    assert_eq!(decided("tool: 'mcp__gitlab__*'\ndecision: deny", &aliased), None);
 }
 
 #[test]
@@ -97,12 +129,12 @@ fn words_of_a_command_are_compared_from_its_beginning() {
         "/usr/bin/git push -v --force x",
         "cd x && GIT_SSH=y git push --force",
         "bash -c \"git push --force\"",
+        "git -C x push --force",
+        "git --no-pager -c a=b push --force",
     ] {
         assert_eq!(decided(rule, &shell(command)), Some(Decision::Deny), "{command}");
     }
-    for command in
-        ["git push", "git pull --force", "echo git push --force", "git -C x push --force"]
-    {
+    for command in ["git push", "git pull --force", "echo git push --force"] {
         assert_eq!(decided(rule, &shell(command)), None, "{command}");
     }
     assert_eq!(
@@ -262,4 +294,21 @@ fn hostile_calls_are_decided() {
     let many = Call { paths: vec!["a".repeat(5000); 5000], ..call("x", ToolKind::Other) };
     set.decide(&many);
     assert!(matches!(parsed("/a.md", "decision: deny"), ParsedRule::Rule(_)));
+}
+
+#[test]
+fn no_prompt_is_refused_because_a_rule_is_broken_or_cannot_read_it() {
+    let prompt = Call {
+        content: Some("ü".repeat(200_000)),
+        ..Call::new(Event::Prompt, "", ToolKind::Other)
+    };
+    let set = closed(&[
+        "decision: never\nfail: closed",
+        "event: prompt\ncontent: /(/\nfail: closed\ndecision: deny",
+        "event: prompt\ncontent: tea\nfail: closed\ndecision: deny",
+    ]);
+    assert_eq!(set.decide(&prompt).decision, None);
+    // What is there is still seen.
+    let prompt = Call { content: Some("green tea".to_owned()), ..prompt };
+    assert_eq!(set.decide(&prompt).decision, Some(Decision::Deny));
 }

@@ -19,7 +19,9 @@ pub(crate) fn parsed(name: &str, fields: &str) -> ParsedRule {
 pub(crate) fn message(fields: &str) -> String {
     match parsed("/r.md", fields) {
         ParsedRule::Broken(error) => error.message,
-        ParsedRule::Other | ParsedRule::Rule(_) => panic!("{fields} is not broken"),
+        ParsedRule::Other | ParsedRule::Rule(_) | ParsedRule::Default(_) => {
+            panic!("{fields} is not broken")
+        }
     }
 }
 

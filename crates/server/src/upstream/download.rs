@@ -63,11 +63,22 @@ impl Download {
         }
     }
 
-    /// Returns the whole body, if it has at most so many bytes.
+    /// Returns the whole body, if it has at most `size_bytes_max` bytes.
     pub(super) async fn collected(
+        self,
+        watch: &mut Watch,
+        size_bytes_max: usize,
+    ) -> Result<Vec<u8>, Failure> {
+        self.collected_if(watch, size_bytes_max, |_size_bytes| Ok(())).await
+    }
+
+    /// Returns the whole body, if it has at most `size_bytes_max` bytes, and room for each length that it has
+    /// on the way.
+    pub(super) async fn collected_if(
         mut self,
         watch: &mut Watch,
         size_bytes_max: usize,
+        mut has_room: impl FnMut(usize) -> Result<(), Failure>,
     ) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         while let Some(chunk) = self.next(watch).await {
@@ -75,6 +86,7 @@ impl Download {
             if bytes.len() > size_bytes_max {
                 return Err(bad_gateway("the answer of the upstream is too long"));
             }
+            has_room(bytes.len())?;
         }
         Ok(bytes)
     }

@@ -24,6 +24,8 @@ pub(super) fn relinked(text: &str, own: &str) -> String {
         let value = after.trim_start().strip_prefix(':').map(str::trim_start);
         let Some(value) = value.and_then(|value| value.strip_prefix('"')) else { continue };
         let Some((url, after)) = value.split_once('"') else { continue };
+        // A slash may be written behind a backslash.
+        let url = url.replace("\\/", "/");
         let path = url.find(PATH).and_then(|start| url.get(start..));
         done.push_str(&path.map_or(":null".to_owned(), |path| format!(":\"{own}{path}\"")));
         rest = after;
@@ -42,6 +44,10 @@ mod tests {
             (
                 r#"{"id":"x","results_url": "https://api.example.org/v1/messages/batches/x/results","type":"t"}"#,
                 r#"{"id":"x","results_url":"http://localhost:8420/v1/messages/batches/x/results","type":"t"}"#,
+            ),
+            (
+                r#"{"results_url":"https:\/\/api.example.org\/v1\/messages\/batches\/x\/results"}"#,
+                r#"{"results_url":"http://localhost:8420/v1/messages/batches/x/results"}"#,
             ),
             (r#"{"results_url": null}"#, r#"{"results_url": null}"#),
             (r#"{"results_url":"https://elsewhere.example.org/x"}"#, r#"{"results_url":null}"#),

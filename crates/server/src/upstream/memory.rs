@@ -8,6 +8,7 @@
 //! `docs/decisions/0030-memory-in-messages.md` says what the client sees, and why.
 
 mod assembly;
+mod budget;
 mod conversation;
 mod events;
 mod opened;
@@ -26,6 +27,7 @@ use serde_json::{Map, Value};
 use super::pass::Forwarding;
 use crate::answer::{Answer, Failure};
 use crate::body::Incoming;
+pub(super) use budget::Budget;
 use conversation::Conversation;
 use opened::Opened;
 pub(super) use recall::Recall;
@@ -56,9 +58,19 @@ pub(super) fn is_wanted(parts: &Parts) -> bool {
 pub(super) async fn answer(mut forwarding: Forwarding, body: Body) -> Answer {
     let mut incoming = Incoming::new(body);
     let size_max = forwarding.upstream.settings.body_size_bytes_max;
+    // A body whose length is not known yet may become as long as any.
+    let length = incoming.length_max().map_or(size_max, |length| length.min(size_max));
+    let mut held = match forwarding.upstream.budget.hold(forwarding.key, length) {
+        Ok(held) => held,
+        Err(full) => {
+            incoming.discard().await;
+            return Err(full);
+        }
+    };
     let reading = incoming.read_up_to(size_max, forwarding.app.settings());
     forwarding.watch.run(reading).await??;
     let bytes = incoming.into_bytes();
+    held.shrink_to(bytes.len());
     let mut body: Map<String, Value> = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::invalid(format!("request body: {error}")))?;
     let opened = Opened::new(&forwarding).await?;
@@ -73,7 +85,7 @@ pub(super) async fn answer(mut forwarding: Forwarding, body: Body) -> Answer {
         return counted(forwarding, &body).await;
     }
     let is_streamed = body.get("stream").and_then(Value::as_bool).unwrap_or_default();
-    let conversation = Conversation::new(forwarding, opened, body);
+    let conversation = Conversation::new((forwarding, held), opened, body);
     if is_streamed {
         streamed::answer(conversation).await
     } else {

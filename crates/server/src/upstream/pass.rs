@@ -125,6 +125,11 @@ impl Forwarding {
         match self.watch.run(self.upstream.client.send(request)).await {
             Ok(Ok(response)) => {
                 self.upstream.tally.count(Outcome::of(response.status()));
+                // It is about the key of this server: the caller's never gets there. To the caller, this
+                // would be an answer about its own key, and it may quote the one that is refused.
+                if response.status() == http::StatusCode::UNAUTHORIZED {
+                    return Err(Unsent::Rejected);
+                }
                 Ok(response)
             }
             Ok(Err(unanswered)) => Err(Unsent::Unanswered(unanswered)),
@@ -161,12 +166,16 @@ impl Forwarding {
     /// Counts that a request was not answered, and returns what the caller is told.
     pub(super) fn failure(&self, unsent: Unsent) -> Failure {
         let outcome = match &unsent {
-            Unsent::Refused(_) => Outcome::ClientError,
-            Unsent::Ended(_) => Outcome::Abandoned,
-            Unsent::Unanswered(Unanswered::TimedOut) => Outcome::TimedOut,
-            Unsent::Unanswered(Unanswered::Failed(_)) => Outcome::Unreachable,
+            Unsent::Refused(_) => Some(Outcome::ClientError),
+            Unsent::Ended(_) => Some(Outcome::Abandoned),
+            Unsent::Unanswered(Unanswered::TimedOut) => Some(Outcome::TimedOut),
+            Unsent::Unanswered(Unanswered::Failed(_)) => Some(Outcome::Unreachable),
+            // It was answered, and counted.
+            Unsent::Rejected => None,
         };
-        self.upstream.tally.count(outcome);
+        if let Some(outcome) = outcome {
+            self.upstream.tally.count(outcome);
+        }
         unsent.into()
     }
 
@@ -228,6 +237,8 @@ pub(super) enum Unsent {
     Refused(Failure),
     Ended(Ended),
     Unanswered(Unanswered),
+    /// The upstream does not accept the key of this server.
+    Rejected,
 }
 
 impl From<Unsent> for Failure {
@@ -235,6 +246,12 @@ impl From<Unsent> for Failure {
         match unsent {
             Unsent::Refused(failure) => failure,
             Unsent::Ended(ended) => ended.into(),
+            // Nobody but the operator can change that, so clients need not try again.
+            Unsent::Rejected => bad_gateway(
+                "the upstream does not accept the key of this server; its operator has to check \
+                 `api_key_file` or `api_key_variable` in `[upstream]`",
+            )
+            .with_header("x-should-retry", "false"),
             Unsent::Unanswered(Unanswered::TimedOut) => Self::new(
                 http::StatusCode::GATEWAY_TIMEOUT,
                 "timeout_error",
@@ -244,7 +261,7 @@ impl From<Unsent> for Failure {
                 let message = if error.is_connect() {
                     "the upstream cannot be reached"
                 } else {
-                    "the upstream did not answer as a server of HTTP does"
+                    "the upstream sent an invalid HTTP response"
                 };
                 let mut failure = bad_gateway(message);
                 // Neither names the key: it is no part of an address.

@@ -34,6 +34,8 @@ pub struct UpstreamSettings {
     pub streams_max: usize,
     /// How many of them may be of one key.
     pub streams_per_key_max: usize,
+    /// How many bytes of requests with memory are held concurrently, by the length of their JSON.
+    pub memory_size_bytes_max: usize,
     /// How often the upstream is asked for one answer with memory; at least twice.
     pub turns_max: usize,
 }
@@ -53,6 +55,7 @@ impl UpstreamSettings {
             body_size_bytes_max: 32 * 1024 * 1024,
             streams_max: 512,
             streams_per_key_max: 256,
+            memory_size_bytes_max: 256 * 1024 * 1024,
             turns_max: 16,
         }
     }
@@ -86,12 +89,13 @@ impl BaseUrl {
             // The text may have a password in it.
             UpstreamError(format!("base_url {why}; write it as `https://api.example.org`"))
         };
-        let uri: Uri = text.trim_end_matches('/').parse().map_err(|_invalid| wrong("is no URL"))?;
+        let uri: Uri =
+            text.trim_end_matches('/').parse().map_err(|_invalid| wrong("is not a valid URL"))?;
         let parts = uri.into_parts();
         let is_web = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
         let scheme = parts.scheme.filter(is_web);
         let scheme = scheme.ok_or_else(|| wrong("must begin with `https://` or `http://`"))?;
-        let authority = parts.authority.ok_or_else(|| wrong("names no host"))?;
+        let authority = parts.authority.ok_or_else(|| wrong("has no host"))?;
         if authority.as_str().contains('@') {
             return Err(wrong("must not contain a user or a password"));
         }

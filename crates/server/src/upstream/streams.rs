@@ -39,7 +39,7 @@ impl Streams {
         let own = by_key.get(&key).copied().unwrap_or_default();
         if own >= self.0.per_key_max {
             let message = format!(
-                "the key forwards {own} requests already, which is its limit; wait for one to end"
+                "the key already has {own} forwarded requests in flight, its limit; wait for one to end"
             );
             let status = StatusCode::TOO_MANY_REQUESTS;
             let failure = Failure::new(status, "rate_limit_error", message);

@@ -10,7 +10,7 @@ pub(in crate::upstream) enum Outcome {
     Success,
     ClientError,
     ServerError,
-    /// It could not be reached, or it spoke no HTTP.
+    /// It could not be reached, or it does not speak HTTP.
     Unreachable,
     TimedOut,
     /// The answer ended in the middle.

@@ -20,7 +20,7 @@ pub(super) fn target(base: &BaseUrl, method: &Method, uri: &Uri) -> Result<Uri, 
     let path = uri.path();
     if !is_plain(path) {
         return Err(Failure::invalid(
-            "a path like this is not forwarded; write it without `..`, empty segments and encoded slashes",
+            "this path cannot be forwarded: it contains `..`, an empty segment or an encoded slash",
         ));
     }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
@@ -39,7 +39,11 @@ fn is_plain(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/v1/") else { return false };
     rest.split('/').all(|segment| {
         let decoded = decoded(segment);
-        let is_dots = |text: &[u8]| text.iter().all(|byte| *byte == b'.');
+        // Some servers drop what follows a semicolon, or spaces, before they look for dots.
+        let is_dots = |text: &[u8]| {
+            let bare = text.split(|byte| *byte == b';').next().unwrap_or_default();
+            bare.trim_ascii().iter().all(|byte| *byte == b'.')
+        };
         // A percent sign that is left may be decoded by the next server.
         decoded.is_some_and(|text| {
             !is_dots(&text)
@@ -75,7 +79,9 @@ mod tests {
 
     #[test]
     fn the_path_and_the_query_are_kept_as_they_are() {
-        for path in ["/v1/messages", "/v1/models/a%20b?x=%2F..&y", "/v1/files/ä?limit=1"] {
+        for path in
+            ["/v1/messages", "/v1/models/a%20b?x=%2F..&y", "/v1/files/ä?limit=1", "/v1/a;b=c/..x"]
+        {
             let expected = format!("http://upstream.example.org:8000/gateway{path}");
             assert_eq!(forwarded(path).as_ref(), Some(&expected), "{path}");
         }
@@ -99,6 +105,13 @@ mod tests {
             "/v1/x%5cadmin",
             "/v1//admin",
             "//elsewhere.example.org/v1/x",
+            "/v1/..;/admin",
+            "/v1/..;x=y/admin",
+            "/v1/..%3b/admin",
+            "/v1/.;./admin",
+            "/v1/..%20/admin",
+            "/v1/%20../admin",
+            "/v1/;/admin",
             "/v1/x%00",
             "/v1/x%0d%0ahost:y",
             "/v1/%zz",

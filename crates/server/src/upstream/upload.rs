@@ -65,7 +65,7 @@ impl Upload {
         Self { body, size_bytes_max, left: size_bytes_max, timeout, waiting: None, broken }
     }
 
-    /// Returns where it will be said why the body did not reach its end.
+    /// Returns the cell that receives the reason if the body is incomplete.
     pub(super) fn broken(&self) -> Arc<OnceLock<Broken>> {
         Arc::clone(&self.broken)
     }

@@ -30,6 +30,8 @@ mod plans;
 mod recording;
 #[path = "rest/redactions.rs"]
 mod redactions;
+#[path = "rest/reserved.rs"]
+mod reserved;
 #[path = "rest/rights.rs"]
 mod rights;
 #[path = "rest/sessions.rs"]

@@ -12,6 +12,8 @@ mod passing;
 mod rights;
 #[path = "upstream/scripted.rs"]
 pub(crate) mod scripted;
+#[path = "upstream/securing.rs"]
+mod securing;
 #[path = "upstream/sockets.rs"]
 mod sockets;
 

@@ -44,7 +44,7 @@ pub fn kept_resource(sent: &Fields, at: Timestamp, random: u128) -> Result<Value
         let mount_path = mount_path.unwrap_or_else(|| format!("/mnt/session/uploads/{file_id}"));
         return Ok(json!({
             "id": id, "type": kind, "file_id": file_id, "mount_path": mount_path,
-            "created_at": at, "updated_at": at,
+            "mounted": false, "created_at": at, "updated_at": at,
         }));
     }
     let url = without_credentials(&required("url")?)
@@ -64,7 +64,7 @@ pub fn kept_resource(sent: &Fields, at: Timestamp, random: u128) -> Result<Value
     };
     Ok(json!({
         "id": id, "type": kind, "url": url, "mount_path": mount_path, "checkout": checkout,
-        "created_at": at, "updated_at": at,
+        "mounted": false, "created_at": at, "updated_at": at,
     }))
 }
 
@@ -110,6 +110,7 @@ mod tests {
         .unwrap();
         assert_eq!(kept["url"], "https://example.org/a/b.git");
         assert_eq!(kept["mount_path"], "/workspace/b");
+        assert_eq!(kept["mounted"], false);
         assert!(!kept.to_string().contains("hunter2"));
     }
 

@@ -36,6 +36,10 @@ impl AgentReader for Rows<'_> {
         definitions::count(self.connection()?, workspace, kind).or_storage_error()
     }
 
+    fn definitions_size_bytes(&self, workspace: WorkspaceId) -> Result<u64, Error> {
+        definitions::size_bytes(self.connection()?, workspace).or_storage_error()
+    }
+
     fn session_events(
         &self,
         session: SessionId,

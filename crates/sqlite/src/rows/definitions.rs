@@ -85,6 +85,11 @@ pub(super) fn count(
     statement.query_row(params![blob(workspace), kind.as_str()], |row| row.count(0))
 }
 
+pub(super) fn size_bytes(connection: &Connection, workspace: WorkspaceId) -> Result<u64> {
+    let sql = "SELECT ifnull(sum(octet_length(body)), 0) FROM definitions WHERE workspace = ?1";
+    connection.prepare_cached(sql)?.query_row([blob(workspace)], |row| row.count(0))
+}
+
 pub(super) fn put(connection: &Connection, definition: &Definition) -> Result<()> {
     let (kind, id) = (definition.id.kind().as_str(), bytes(definition.id));
     let sql = "SELECT version FROM definitions WHERE kind = ?1 AND id = ?2 AND is_newest";

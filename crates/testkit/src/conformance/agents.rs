@@ -99,7 +99,7 @@ pub fn definitions_come_newest_first_and_are_selected(fixture: &Fixture) {
     assert_eq!(list(live), [agent(2), changed.clone()]);
     assert_eq!(list(DefinitionQuery { limit: 1, ..agents.clone() }), slice::from_ref(&archived));
     let rest = DefinitionQuery { before: Some(archived.id), ..agents.clone() };
-    assert_eq!(list(rest), [agent(2), changed]);
+    assert_eq!(list(rest), [agent(2), changed.clone()]);
     let created = Span { first: Rows::at(2), last: Rows::at(2) };
     assert_eq!(list(DefinitionQuery { created, ..agents }), [agent(2)]);
     let count = |workspace, kind| fixture.read(|reader| reader.definitions_count(workspace, kind));
@@ -107,6 +107,12 @@ pub fn definitions_come_newest_first_and_are_selected(fixture: &Fixture) {
     assert_eq!(count(home, DefinitionKind::Agent), 3);
     assert_eq!(count(home, DefinitionKind::Environment), 1);
     assert_eq!(count(other.id, DefinitionKind::Agent), 1);
+    // All versions of all kinds, archived ones among them.
+    let size = |workspace| fixture.read(|reader| reader.definitions_size_bytes(workspace));
+    let own = [agent(1), changed, agent(2), archived, definition(DefinitionKind::Environment, 5)];
+    assert_eq!(size(home), own.iter().map(|it| it.body.size_bytes()).sum::<u64>());
+    assert_eq!(size(other.id), foreign.body.size_bytes());
+    assert_eq!(size(Rows::workspace(3).id), 0);
 }
 
 /// "Removes a definition with all of its versions."

@@ -61,6 +61,11 @@ impl AgentReader for State {
         Ok(u64::try_from(count).expect("a count fits"))
     }
 
+    fn definitions_size_bytes(&self, workspace: WorkspaceId) -> Result<u64, Error> {
+        let versions = self.definitions.values().filter(|it| it.workspace == workspace);
+        Ok(versions.map(|version| version.body.size_bytes()).sum())
+    }
+
     fn session_events(
         &self,
         session: SessionId,

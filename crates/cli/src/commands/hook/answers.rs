@@ -1,11 +1,11 @@
 //! What hosts are answered, each in its own words.
 
-use quipu_rules::{Decision, Verdict};
+use quipu_rules::{Decision, Failing, Verdict};
 use serde_json::{Value, json};
 
 use super::deadline::Printed;
+use super::input::{Input, Kind};
 use crate::args::HookHost;
-use crate::failure::Failure;
 
 /// What a hook answers.
 #[derive(Debug, Default)]
@@ -23,17 +23,61 @@ pub(super) enum Answer {
     GoOn(String),
 }
 
+/// What a hook was started for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// To say what the memory has to say about an event.
+    Run,
+    /// To decide about a call.
+    Decide,
+}
+
+/// Who asks, and what, as far as it is known.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    host: HookHost,
+    verb: Verb,
+    /// The event, in general and as the host calls it; `None` until the input was read.
+    event: Option<(Kind, String)>,
+}
+
 /// An exit code that denies a call, for every host.
-const DENIED: i32 = 2;
+pub(super) const DENIED: i32 = 2;
+
+impl Asked {
+    /// Returns what is known from the command line.
+    pub(super) fn by(host: HookHost, verb: Verb) -> Self {
+        Self { host, verb, event: None }
+    }
+
+    /// Returns what is known once the input was read.
+    pub(super) fn with(self, input: &Input) -> Self {
+        Self { host: input.host, event: Some((input.kind, input.event.clone())), ..self }
+    }
+
+    /// Returns whether the answer decides about a call.
+    fn is_call(&self) -> bool {
+        match &self.event {
+            Some((kind, _)) => *kind == Kind::BeforeTool,
+            None => self.verb == Verb::Decide,
+        }
+    }
+}
 
 impl Answer {
-    /// Returns the answer for a call that could not be checked and is denied for that.
-    pub(super) fn refusal(failure: &Failure) -> Self {
-        let reason = format!(
-            "The rules could not be applied, and what cannot be checked is denied: {failure}. \
-             A person has to look into it."
-        );
-        Self::Decided { decision: Decision::Deny, reason }
+    /// Returns the answer of a hook that has failed. A prompt or a session start has nothing to be denied,
+    /// and an agent that cannot stop harms its user.
+    pub(super) fn failed(asked: &Asked, failing: Failing, why: &str) -> Self {
+        match failing {
+            Failing::Closed if asked.is_call() => {
+                let reason = format!(
+                    "The rules could not be applied, and what cannot be checked is denied: {why}. \
+                     Ask the user to repair that."
+                );
+                Self::Decided { decision: Decision::Deny, reason }
+            }
+            Failing::Closed | Failing::Open => Self::Nothing,
+        }
     }
 
     /// Returns the answer for what rules decide about a call.
@@ -71,19 +115,26 @@ impl Answer {
         }
     }
 
-    /// Returns what is printed for an event of a host.
-    pub(super) fn print(&self, host: HookHost, event: &str) -> Printed {
-        if let (Self::Decided { decision: Decision::Deny, reason }, "") = (self, event) {
-            // What asks is unknown, since the input could not be read; an exit code denies everywhere.
-            return Printed { out: String::new(), err: format!("{reason}\n"), code: DENIED };
-        }
-        let body = match host {
-            HookHost::ClaudeCode => self.claude_code(event, Asking::Possible),
-            HookHost::Codex => self.claude_code(event, Asking::Impossible),
-            HookHost::Cursor => self.cursor(event),
+    /// Returns what is printed.
+    pub(super) fn print(&self, asked: &Asked) -> Printed {
+        let body = match (asked.host, &asked.event) {
+            (HookHost::Cursor, _) => Some(self.cursor(asked)),
+            (HookHost::ClaudeCode, Some((_, event))) => self.claude_code(event, Asking::Possible),
+            (HookHost::Codex, Some((_, event))) => self.claude_code(event, Asking::Impossible),
+            (HookHost::ClaudeCode | HookHost::Codex, None) => None,
         };
         let out = body.map_or_else(String::new, |body| format!("{body}\n"));
-        Printed { out, err: String::new(), code: 0 }
+        match self {
+            // What asks is unknown, since the input could not be read; an exit code denies everywhere.
+            Self::Decided { decision: Decision::Deny, reason } if asked.event.is_none() => {
+                Printed { out, err: format!("{reason}\n"), code: DENIED }
+            }
+            Self::Decided { .. }
+            | Self::Nothing
+            | Self::Context(_)
+            | Self::PromptRefused(_)
+            | Self::GoOn(_) => Printed { out, err: String::new(), code: 0 },
+        }
     }
 
     /// Codex has the same contract, but refuses `ask`: the call would go on.
@@ -104,7 +155,13 @@ impl Answer {
             }
             Self::Decided { decision, reason } => {
                 let (word, reason) = asking.apply(*decision, reason);
-                specific(json!({ "permissionDecision": word, "permissionDecisionReason": reason }))
+                let mut fields =
+                    json!({ "permissionDecision": word, "permissionDecisionReason": reason });
+                if let (ASK, Some(fields)) = (word, fields.as_object_mut()) {
+                    // The reason of a question is shown to the person who is asked, and to nobody else.
+                    fields.insert("additionalContext".to_owned(), json!(reason));
+                }
+                specific(fields)
             }
             Self::PromptRefused(reason) | Self::GoOn(reason) => {
                 Some(json!({ "decision": "block", "reason": reason }))
@@ -112,26 +169,40 @@ impl Answer {
         }
     }
 
-    fn cursor(&self, event: &str) -> Option<Value> {
-        match self {
-            Self::Context(text) if event == "sessionStart" => {
-                Some(json!({ "additional_context": text }))
+    /// Returns the answer for Cursor, which there always is: before a call, it takes silence and whatever does
+    /// not fit its schema for a denial, and a hook that was installed to fail closed denies by silence at
+    /// every event. To allow is not to approve: of several hooks the strictest counts, and what a hook allows
+    /// still has to pass Cursor's own permissions.
+    fn cursor(&self, asked: &Asked) -> Value {
+        // Without an event, the verb says it: `decide` is started before calls only, and of the events that
+        // `run` is started for, one can block.
+        let kind = match (&asked.event, asked.verb) {
+            (Some((kind, _)), _) => *kind,
+            (None, Verb::Decide) => Kind::BeforeTool,
+            (None, Verb::Run) => Kind::Prompt,
+        };
+        match (self, kind) {
+            (Self::Decided { decision: Decision::Warn, reason }, _) => {
+                json!({ "permission": "allow", "agent_message": reason })
             }
-            // No other event of Cursor takes text for the model.
-            Self::Nothing | Self::Context(_) => None,
-            Self::Decided { decision: Decision::Warn, reason } => {
-                Some(json!({ "agent_message": reason }))
-            }
-            Self::Decided { decision, reason } => {
+            (Self::Decided { decision, reason }, _) => {
+                let event = asked.event.as_ref().map_or("", |(_, event)| event);
                 let can_ask = matches!(event, "beforeShellExecution" | "beforeMCPExecution");
                 let asking = if can_ask { Asking::Possible } else { Asking::Impossible };
                 let (word, reason) = asking.apply(*decision, reason);
-                Some(json!({ "permission": word, "user_message": reason, "agent_message": reason }))
+                json!({ "permission": word, "user_message": reason, "agent_message": reason })
             }
-            Self::PromptRefused(reason) => {
-                Some(json!({ "continue": false, "user_message": reason }))
+            (Self::PromptRefused(reason), _) => {
+                json!({ "continue": false, "user_message": reason })
             }
-            Self::GoOn(reason) => Some(json!({ "followup_message": reason })),
+            (Self::GoOn(reason), _) => json!({ "followup_message": reason }),
+            (Self::Context(text), Kind::SessionStart) => json!({ "additional_context": text }),
+            // No other event of Cursor takes text for the model.
+            (Self::Nothing | Self::Context(_), Kind::BeforeTool) => {
+                json!({ "permission": "allow" })
+            }
+            (Self::Nothing | Self::Context(_), Kind::Prompt) => json!({ "continue": true }),
+            (Self::Nothing | Self::Context(_), _) => json!({}),
         }
     }
 }
@@ -143,14 +214,19 @@ enum Asking {
     Impossible,
 }
 
+const ASK: &str = "ask";
+
 impl Asking {
     /// Returns the word and the reason for a decision. What nobody can be asked about is denied.
     fn apply(self, decision: Decision, reason: &str) -> (&'static str, String) {
         match (decision, self) {
-            (Decision::Ask, Self::Possible) => ("ask", reason.to_owned()),
-            (Decision::Ask, Self::Impossible) => {
-                ("deny", format!("{reason}\n\nThis needs a person: ask for it to be done by hand."))
-            }
+            (Decision::Ask, Self::Possible) => (ASK, reason.to_owned()),
+            (Decision::Ask, Self::Impossible) => (
+                "deny",
+                format!(
+                    "{reason}\n\nThis needs approval, which this host cannot ask for. Ask the user to do it."
+                ),
+            ),
             (Decision::Deny | Decision::Warn, _) => ("deny", reason.to_owned()),
         }
     }

@@ -6,33 +6,37 @@
 
 #![expect(clippy::exit, reason = "a hook ends in time, whatever else of the process is waiting")]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use quipu_rules::Failing;
+
+use super::answers::{Answer, Asked, Verb};
+use super::log;
+use crate::args::HookHost;
+use crate::failure::Failure;
 
 /// How long a hook may take. Hosts are told to wait for 5 seconds, and wait for longer unless told.
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Whether somebody answers already.
 static IS_ANSWERED: AtomicBool = AtomicBool::new(false);
-/// What happens without an answer: [`OPEN`] or [`CLOSED`].
-static FAILING: AtomicU8 = AtomicU8::new(OPEN);
-/// Whether the host asks whether a call may happen.
-static IS_DECISION: AtomicBool = AtomicBool::new(false);
+/// Who asks, and what happens without an answer, as far as it is known by now.
+static ASKED: Mutex<Option<(Asked, Failing)>> = Mutex::new(None);
 
-const OPEN: u8 = 0;
-const CLOSED: u8 = 1;
+/// Where the log is, once the settings are known.
+static DATA: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// An exit code that denies a call, for every host.
-const DENIED: i32 = 2;
+const TIMED_OUT: &str = "the hook has timed out";
 
 /// What is printed and how the process ends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Printed {
     pub(super) out: String,
     pub(super) err: String,
@@ -42,21 +46,10 @@ pub(super) struct Printed {
 /// Starts the deadline if the command line is that of a hook; returns whether it is.
 ///
 /// The command line is not parsed yet, and may be one of another version.
-pub(crate) fn start_if_hook(arguments: impl Iterator<Item = std::ffi::OsString>) -> bool {
+pub(crate) fn start_if_hook(arguments: impl Iterator<Item = OsString>) -> bool {
     let arguments: Vec<_> = arguments.skip(1).collect();
-    let has = |first: &str, second: &str| {
-        let mut pairs = arguments.iter().zip(arguments.iter().skip(1));
-        pairs.any(|(one, other)| one == OsStr::new(first) && other == OsStr::new(second))
-    };
-    let is_run = has("hook", "run");
-    let is_decide = has("hook", "decide");
-    if !is_run && !is_decide {
-        return false;
-    }
-    if has("--fail", "closed") {
-        FAILING.store(CLOSED, Ordering::Relaxed);
-    }
-    IS_DECISION.store(is_decide, Ordering::Relaxed);
+    let Some((asked, failing)) = asked(&arguments) else { return false };
+    set(&asked, failing);
     thread::spawn(move || {
         thread::sleep(DEADLINE);
         if IS_ANSWERED.swap(true, Ordering::SeqCst) {
@@ -64,32 +57,53 @@ pub(crate) fn start_if_hook(arguments: impl Iterator<Item = std::ffi::OsString>)
             thread::sleep(DEADLINE);
             process::exit(0);
         }
-        let code = code_without_an_answer();
-        if code == DENIED {
-            let message = "quipu: the hook ran out of time, and what cannot be checked is denied";
-            writeln!(std::io::stderr(), "{message}").unwrap_or_default();
+        let printed = without_an_answer(TIMED_OUT);
+        if let Some(data) = &*DATA.lock().unwrap_or_else(PoisonError::into_inner) {
+            log::failure(data, None, &Failure::other(TIMED_OUT));
         }
-        process::exit(code);
+        print_and_exit(&printed);
     });
     true
 }
 
-/// Returns the exit code of a hook that has no answer.
-pub(super) fn code_without_an_answer() -> i32 {
-    if IS_DECISION.load(Ordering::Relaxed) && FAILING.load(Ordering::Relaxed) == CLOSED {
-        DENIED
-    } else {
-        0
-    }
+/// Returns who asks, by the command line; `None` if it is that of another command.
+fn asked(arguments: &[OsString]) -> Option<(Asked, Failing)> {
+    let has = |first: &str, second: &str| {
+        let mut pairs = arguments.iter().zip(arguments.iter().skip(1));
+        let joined = format!("{first}={second}");
+        pairs.any(|(one, other)| one == OsStr::new(first) && other == OsStr::new(second))
+            || arguments.iter().any(|one| one == OsStr::new(&joined))
+    };
+    let verb = match (has("hook", "run"), has("hook", "decide")) {
+        (_, true) => Verb::Decide,
+        (true, false) => Verb::Run,
+        (false, false) => return None,
+    };
+    let host = match (has("--host", "cursor"), has("--host", "codex")) {
+        (true, _) => HookHost::Cursor,
+        (false, true) => HookHost::Codex,
+        (false, false) => HookHost::ClaudeCode,
+    };
+    let failing = if has("--fail", "closed") { Failing::Closed } else { Failing::Open };
+    Some((Asked::by(host, verb), failing))
 }
 
-/// Sets what happens at the deadline, once the settings are known.
-pub(super) fn set_failing(failing: Failing) {
-    let number = match failing {
-        Failing::Open => OPEN,
-        Failing::Closed => CLOSED,
-    };
-    FAILING.store(number, Ordering::Relaxed);
+/// Sets where to write down that the deadline has come.
+pub(super) fn set_data(data: &Path) {
+    *DATA.lock().unwrap_or_else(PoisonError::into_inner) = Some(data.to_owned());
+}
+
+/// Sets what happens at the deadline.
+pub(super) fn set(asked: &Asked, failing: Failing) {
+    *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some((asked.clone(), failing));
+}
+
+/// Returns what is printed by a hook that has no answer.
+pub(super) fn without_an_answer(why: &str) -> Printed {
+    let asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    asked.map_or_else(Printed::default, |(asked, failing)| {
+        Answer::failed(&asked, failing, why).print(&asked)
+    })
 }
 
 /// Prints the answer and ends the process, unless the deadline was first.
@@ -100,6 +114,10 @@ pub(super) fn finish(printed: &Printed) -> ! {
             thread::park();
         }
     }
+    print_and_exit(printed)
+}
+
+fn print_and_exit(printed: &Printed) -> ! {
     // A host that has closed its end does not want an answer.
     std::io::stderr().write_all(printed.err.as_bytes()).unwrap_or_default();
     let mut out = std::io::stdout().lock();

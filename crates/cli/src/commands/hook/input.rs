@@ -3,7 +3,7 @@
 //! Each host has names of its own for events, tools and their arguments, and adds to them with every
 //! version. So nothing but the name of the event is required, and what is unknown is left alone.
 
-use quipu_rules::ToolKind;
+use quipu_rules::{ToolKind, resolved};
 use serde_json::Value;
 
 use crate::args::HookHost;
@@ -43,7 +43,13 @@ pub(in crate::commands) struct Input {
     pub(in crate::commands) is_continued: bool,
     pub(in crate::commands) prompt: String,
     pub(in crate::commands) tool: String,
+    /// The tool with the name of its server, where the host sends them apart.
+    pub(in crate::commands) full_name: Option<String>,
     pub(in crate::commands) tool_kind: ToolKind,
+    /// What kind of tool it is as well.
+    pub(in crate::commands) also: Option<ToolKind>,
+    /// The host's id of the call.
+    pub(in crate::commands) call_id: String,
     pub(in crate::commands) paths: Vec<String>,
     pub(in crate::commands) command: Option<String>,
     pub(in crate::commands) content: Option<String>,
@@ -53,7 +59,7 @@ pub(in crate::commands) struct Input {
 const ROOTS_MAX: usize = 32;
 
 /// The arguments of tools that are paths.
-const PATH_KEYS: [&str; 8] = [
+const PATH_KEYS: [&str; 17] = [
     "file_path",
     "notebook_path",
     "path",
@@ -62,7 +68,20 @@ const PATH_KEYS: [&str; 8] = [
     "filePath",
     "directory",
     "file",
+    "filename",
+    "source",
+    "destination",
+    "target",
+    "old_path",
+    "new_path",
+    "from",
+    "to",
+    "uri",
 ];
+
+/// How many texts among the arguments of a tool are looked at for paths, and how long one may be.
+const PATHS_MAX: usize = 1000;
+const PATH_SIZE_BYTES_MAX: usize = 4096;
 
 /// The arguments of tools that are new text.
 const CONTENT_KEYS: [&str; 6] =
@@ -95,7 +114,7 @@ fn whole_pairs(json: &[u8]) -> Vec<u8> {
 }
 
 impl Input {
-    /// Parses the input of a hook.
+    /// Parses the input of a hook that was installed for `host`.
     pub(in crate::commands) fn parse(host: HookHost, bytes: &[u8]) -> Result<Self, Failure> {
         // A model can write half of a surrogate pair, which hosts pass on and which is no JSON. It must not
         // keep rules from being asked.
@@ -108,6 +127,10 @@ impl Input {
         if event.is_empty() {
             return Err(Failure::other("the input has no `hook_event_name`"));
         }
+        // Cursor also runs the hooks of Claude Code, with its own input and in want of its own answers.
+        let is_of_cursor =
+            ["cursor_version", "conversation_id"].iter().any(|key| !text(key).is_empty());
+        let host = if is_of_cursor { HookHost::Cursor } else { host };
         let roots = value.get("workspace_roots").and_then(Value::as_array).into_iter().flatten();
         let roots: Vec<_> =
             roots.filter_map(Value::as_str).take(ROOTS_MAX).map(str::to_owned).collect();
@@ -132,7 +155,10 @@ impl Input {
             is_continued: value.get("stop_hook_active") == Some(&Value::Bool(true)) || loops > 0,
             prompt: text("prompt").to_owned(),
             tool: text("tool_name").to_owned(),
+            full_name: None,
             tool_kind: ToolKind::Other,
+            also: None,
+            call_id: text("tool_use_id").to_owned(),
             paths: Vec::new(),
             command: None,
             content: None,
@@ -166,17 +192,26 @@ impl Input {
             "beforeMCPExecution" => {
                 self.tool_kind = ToolKind::Mcp;
                 self.take_arguments(arguments);
+                // Its `command` is that of the server.
+                self.command = None;
             }
             _ => {
                 self.tool_kind = tool_kind(&self.tool);
                 self.take_arguments(arguments);
             }
         }
+        // Cursor sends the server apart, Claude Code and Codex in the name of the tool.
+        let server = value.get("mcp_server_name").and_then(Value::as_str);
+        self.full_name = server.map(|server| {
+            let bare = self.tool.trim_start_matches("MCP:");
+            format!("mcp__{server}__{bare}")
+        });
         if let Some(command) = self.command.as_ref().filter(|text| text.contains("*** Begin Patch"))
         {
             let patch = Patch::parse(command);
             self.paths.extend(patch.paths);
             self.content = Some(patch.added);
+            self.also = Some(ToolKind::Edit);
         }
         if self.tool == "apply_patch" {
             self.command = None;
@@ -205,6 +240,13 @@ impl Input {
             self.tool_kind = ToolKind::Shell;
         }
         self.paths = paths_in(arguments);
+        if matches!(self.tool_kind, ToolKind::Mcp | ToolKind::Other) {
+            self.paths.extend(path_like_in(arguments));
+        }
+        let directory = ["workdir", "working_directory"].iter().find_map(|key| arguments.get(*key));
+        if let Some(directory) = directory.and_then(Value::as_str).filter(|it| !it.is_empty()) {
+            self.directory = resolved(directory, &self.directory, "");
+        }
         self.content = match self.tool_kind {
             ToolKind::Edit => Some(content_in(arguments)),
             // Whatever such a tool does is in its arguments.
@@ -260,7 +302,40 @@ fn paths_in(arguments: &Value) -> Vec<String> {
     let many =
         ["paths", "files"].iter().filter_map(|key| arguments.get(*key)).filter_map(Value::as_array);
     let many = many.flatten().filter_map(Value::as_str);
-    one.chain(many).map(str::to_owned).collect()
+    one.chain(many).map(|path| bare(path).to_owned()).collect()
+}
+
+/// Returns a path without the scheme of a URI.
+fn bare(path: &str) -> &str {
+    path.strip_prefix("file://").unwrap_or(path)
+}
+
+/// Returns what looks like a path among the arguments of a tool that is not known, however deep: what it does
+/// with them is its own affair.
+fn path_like_in(arguments: &Value) -> Vec<String> {
+    let (mut found, mut queue, mut left) = (Vec::new(), vec![arguments], PATHS_MAX);
+    while let Some(value) = queue.pop() {
+        match value {
+            Value::String(text) => {
+                let path = bare(text);
+                let is_path = text.len() <= PATH_SIZE_BYTES_MAX
+                    && (path.contains('/') || path.starts_with('~'))
+                    && !path.contains("://")
+                    && !path.contains(char::is_whitespace);
+                if is_path {
+                    found.push(path.to_owned());
+                }
+            }
+            Value::Array(items) => queue.extend(items.iter().take(left)),
+            Value::Object(fields) => queue.extend(fields.values().take(left)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        left = left.saturating_sub(1);
+        if left == 0 {
+            break;
+        }
+    }
+    found
 }
 
 /// Returns the new texts among the arguments of a tool, one below the other.

@@ -3,11 +3,13 @@
 //! Hooks of others, comments and layout stay. Ours are recognized by what they start, so that a new
 //! version finds those of an old one, wherever the program was then.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode, CstObject, CstRootNode};
 
+use super::input::{Input, Kind};
 use crate::args::{HookFailing, HookHost, HookInstallArguments, HookPlace};
 use crate::commands::mcp::{Edit, inside_project, target};
 use crate::context::Context;
@@ -15,6 +17,11 @@ use crate::failure::Failure;
 
 /// The time limit that hosts are told, in seconds. Hooks answer within two.
 const HOST_TIMEOUT_SECONDS: u32 = 5;
+
+/// Codex waits no longer at the end of a session, and warns at each start about hooks that want it to.
+const CODEX_END_TIMEOUT_SECONDS: u32 = 3;
+
+const CURSOR_FILE: &str = ".cursor/hooks.json";
 
 /// What a host starts when something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +41,7 @@ pub(super) fn install(context: &Context, arguments: &HookInstallArguments) -> Re
         unchanged: "is already up to date",
         changed: "added the hooks to".to_owned(),
         next: match place.host {
-            HookHost::ClaudeCode | HookHost::Cursor => "new sessions of the host use them",
+            HookHost::ClaudeCode | HookHost::Cursor => "they apply to new sessions",
             HookHost::Codex => {
                 "in the host, review and trust them with `/hooks`; until then they do not run"
             }
@@ -53,7 +60,7 @@ pub(super) fn uninstall(context: &Context, place: HookPlace) -> Result<(), Failu
         by_hand: "remove the hooks that start `quipu hook` from it by hand".to_owned(),
         unchanged: "has no hooks of this program",
         changed: "removed the hooks from".to_owned(),
-        next: "new sessions of the host do without them",
+        next: "new sessions run without them",
         is_dry_run: place.dry_run,
     };
     edit.apply(&file)
@@ -61,18 +68,22 @@ pub(super) fn uninstall(context: &Context, place: HookPlace) -> Result<(), Failu
 
 /// Returns the settings file of the host.
 fn file(context: &Context, place: HookPlace) -> Result<PathBuf, Failure> {
-    let name = match place.host {
-        HookHost::ClaudeCode => ".claude/settings.json",
-        HookHost::Codex => ".codex/hooks.json",
-        HookHost::Cursor => ".cursor/hooks.json",
-    };
     if place.project {
-        return Ok(PathBuf::from(name));
+        return Ok(PathBuf::from(match place.host {
+            HookHost::ClaudeCode => ".claude/settings.json",
+            HookHost::Codex => ".codex/hooks.json",
+            HookHost::Cursor => CURSOR_FILE,
+        }));
     }
-    let home = context.settings.home.clone();
+    let settings = &context.settings;
+    let file = match place.host {
+        HookHost::ClaudeCode => settings.claude_directory().map(|it| it.join("settings.json")),
+        HookHost::Codex => settings.codex_directory().map(|it| it.join("hooks.json")),
+        HookHost::Cursor => settings.home.as_ref().map(|home| home.join(CURSOR_FILE)),
+    };
     let missing =
         || Failure::usage("there is no home directory to find the settings of the host in");
-    Ok(home.ok_or_else(missing)?.join(name))
+    file.ok_or_else(missing)
 }
 
 /// The events of a host.
@@ -175,6 +186,37 @@ fn is_ours(command: &str) -> bool {
         && [" hook run --host ", " hook decide --host "].iter().any(|part| command.contains(part))
 }
 
+/// Returns whether Cursor has a hook of ours for an event in settings of its own.
+pub(super) fn is_installed(context: &Context, input: &Input) -> bool {
+    let Some(event) = cursor_event(input.kind) else { return false };
+    let directories = context.settings.home.iter().cloned();
+    let directories = directories.chain(input.roots.iter().map(PathBuf::from));
+    let mut files = directories.map(|directory| directory.join(CURSOR_FILE));
+    files.any(|file| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let root = CstRootNode::parse(&text, &ParseOptions::default()).ok();
+        let list = root
+            .and_then(|root| root.object_value())
+            .and_then(|object| object.object_value("hooks"))
+            .and_then(|hooks| hooks.array_value(event));
+        let elements = list.iter().flat_map(CstArray::elements);
+        elements.flat_map(|element| commands(&element)).any(|command| is_ours(&command))
+    })
+}
+
+fn cursor_event(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::SessionStart => Some("sessionStart"),
+        Kind::Prompt => Some("beforeSubmitPrompt"),
+        Kind::BeforeTool => Some("preToolUse"),
+        Kind::AfterEdit => Some("afterFileEdit"),
+        Kind::BeforeCompaction => Some("preCompact"),
+        Kind::Stop => Some("stop"),
+        Kind::SessionEnd => Some("sessionEnd"),
+        Kind::Other => None,
+    }
+}
+
 /// Returns the settings with these hooks of ours and no other; `None` if they cannot be parsed.
 fn edited(host: HookHost, old: &str, entries: &[Entry]) -> Option<String> {
     let bare = old.trim_start_matches('\u{feff}');
@@ -274,7 +316,11 @@ fn remove_ours(list: &CstArray) -> bool {
 impl Entry {
     fn value(&self, host: HookHost) -> CstInputValue {
         let text = |text: &str| CstInputValue::String(text.to_owned());
-        let timeout = CstInputValue::Number(HOST_TIMEOUT_SECONDS.to_string());
+        let seconds = match (host, self.event) {
+            (HookHost::Codex, "SessionEnd") => CODEX_END_TIMEOUT_SECONDS,
+            (HookHost::ClaudeCode | HookHost::Codex | HookHost::Cursor, _) => HOST_TIMEOUT_SECONDS,
+        };
+        let timeout = CstInputValue::Number(seconds.to_string());
         let field = |name: &str, value| (name.to_owned(), value);
         match host {
             HookHost::ClaudeCode | HookHost::Codex => {

@@ -50,7 +50,7 @@ pub(super) fn at_start(hook: &Hook<'_>, input: &Input) -> Result<Answer, Failure
     let data = data.with_vectors(hook.context);
     let stores = stores(&data)?;
     let mut left = Budget(settings.hooks.start_tokens.unwrap_or(START_TOKENS));
-    let mut parts = vec![left.take(introduction(&stores))];
+    let mut parts = vec![left.introduction(&stores)];
     let progress = left.progress(&data, &stores, settings.hooks.progress.as_deref());
     let known = progress.as_ref().map(|(memory, _)| *memory);
     parts.extend(progress.map(|(_, part)| part));
@@ -141,7 +141,8 @@ fn subject(input: &Input) -> String {
     words.join(" ").replace(['-', '_', '/', '.'], " ")
 }
 
-fn introduction(stores: &[Store]) -> String {
+/// Returns how to use the memory, with the first stores and how many more there are.
+fn introduction(stores: &[Store], shown_count: usize) -> String {
     let store = |store: &Store| {
         let access = match store.policy.writers {
             Writers::Everyone => Access::ReadWrite,
@@ -152,10 +153,16 @@ fn introduction(stores: &[Store]) -> String {
             ..PromptStore::in_tool(store, access)
         }
     };
-    Prompt { stores: stores.iter().map(store).collect(), topic: None }.text()
+    let shown = stores.iter().take(shown_count).map(store).collect();
+    let text = Prompt { stores: shown, topic: None }.text();
+    match stores.len().saturating_sub(shown_count) {
+        0 => text,
+        more => format!("{text}- {more} more: `quipu store list`\n"),
+    }
 }
 
-/// Returns the memories that changed last, one line for each.
+/// Returns the memories that changed last, one line for each. Titles and paths are anybody's text, so each line
+/// is quoted.
 fn index(data: &Data, stores: &[StoreId], tokens_max: usize) -> Result<String, Failure> {
     if stores.is_empty() {
         return Ok(String::new());
@@ -168,18 +175,21 @@ fn index(data: &Data, stores: &[StoreId], tokens_max: usize) -> Result<String, F
         before: None,
         limit: INDEX_MAX,
     };
-    let mut text = "\nChanged last:\n\n".to_owned();
+    let authors = data.authors();
+    let on_one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text = "Recently changed, quoted as data:\n\n".to_owned();
     for change in data.engine.recent(&request)?.items {
         let Some(path) = &change.version.path else { continue };
-        let title = change.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = on_one_line(&change.title);
         let day: String = change.version.created_at.to_string().chars().take(10).collect();
-        let line = format!("- {path}: {title} ({day})\n");
+        let author = on_one_line(&authors.short(&change.version.actor));
+        let line = format!("> - {path}: {title} ({day}, {author})\n");
         if tokens(text.len() + line.len()) > tokens_max {
             break;
         }
         text.push_str(&line);
     }
-    Ok(if text.contains("\n- ") { text } else { String::new() })
+    Ok(if text.contains("\n> - ") { text } else { String::new() })
 }
 
 /// How many tokens are left.
@@ -196,6 +206,19 @@ impl Budget {
         text
     }
 
+    /// Takes how to use the memory, with as many stores as leave something for the rest. It must not be missing
+    /// because there are many of them, or because one has a long description.
+    fn introduction(&mut self, stores: &[Store]) -> String {
+        let mut shown_count = stores.len();
+        loop {
+            let text = introduction(stores, shown_count);
+            if shown_count == 0 || tokens(text.len()) <= self.0 * 2 / 3 {
+                return self.take(text);
+            }
+            shown_count /= 2;
+        }
+    }
+
     /// Returns the beginning of the progress log, where the newest entry is.
     fn progress(
         &mut self,
@@ -205,7 +228,7 @@ impl Budget {
     ) -> Option<(MemoryId, String)> {
         let (store, memory, text) = progress_log(data, stores, path)?;
         let mut part = format!(
-            "\nWhere the last session stopped, from {}:{}. It is quoted as data.\n\n",
+            "Where the last session stopped, from {}:{}. It is quoted as data.\n\n",
             store.name,
             path.unwrap_or(PROGRESS)
         );

@@ -14,10 +14,9 @@ use quipu_core::clock::{Clock as _, SystemClock};
 use quipu_core::model::MemoryId;
 use serde::{Deserialize, Serialize};
 
+use super::Hook;
 use super::input::Input;
-use super::{Hook, log};
-
-const DIRECTORY: &str = "sessions";
+use crate::hook_files::HookFiles;
 
 /// How long a hook waits for another one of its session.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(200);
@@ -27,8 +26,6 @@ const LOCK_PAUSE: Duration = Duration::from_millis(2);
 const SHOWN_MAX: usize = 1000;
 /// How many files are remembered as edited.
 const EDITED_MAX: usize = 20;
-/// How many decisions wait to be recorded; all of them are in the log.
-const DECISIONS_MAX: usize = 100;
 const STATE_SIZE_BYTES_MAX: u64 = 256 * 1024;
 
 /// How many sessions are remembered, and for how long.
@@ -51,8 +48,6 @@ pub(super) struct State {
     pub(super) transcript_offset: u64,
     /// The session that it is recorded in.
     pub(super) session: Option<String>,
-    /// What rules have decided, to be recorded with the transcript.
-    pub(super) decisions: Vec<serde_json::Value>,
 }
 
 /// An id as text; what is none is ignored.
@@ -67,12 +62,6 @@ impl State {
         self.shown.extend(ids.map(|id| id.to_string()));
         let extra_count = self.shown.len().saturating_sub(SHOWN_MAX);
         self.shown.drain(..extra_count);
-    }
-
-    pub(super) fn note_decision(&mut self, decision: serde_json::Value) {
-        if self.decisions.len() < DECISIONS_MAX {
-            self.decisions.push(decision);
-        }
     }
 
     pub(super) fn note_edit(&mut self, paths: &[String]) {
@@ -93,9 +82,14 @@ pub(super) struct Locked {
 }
 
 impl Locked {
+    /// Writes the state and releases it.
+    pub(super) fn write(mut self) {
+        self.save();
+    }
+
     /// Writes the state. A process that dies in between leaves a file that is not valid, and so a session
     /// without a past, which shows something twice.
-    pub(super) fn write(mut self) {
+    pub(super) fn save(&mut self) {
         let Ok(text) = serde_json::to_vec(&self.state) else { return };
         let written = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.write_all(&text));
         let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
@@ -105,12 +99,20 @@ impl Locked {
 
 /// Returns the state of the session, locked; `None` if that is not possible now.
 pub(super) fn lock(hook: &Hook<'_>, input: &Input) -> Option<Locked> {
-    if input.session.is_empty() || !hook.context.settings.data.is_dir() {
+    if input.session.is_empty() {
         return None;
     }
-    let directory = directory(&hook.context.settings.data);
+    lock_of(&hook.context.settings.data, (input.host_name(), &input.session))
+}
+
+/// Returns the state of a session by its host and its id, locked.
+pub(super) fn lock_of(data: &Path, (host, session): (&str, &str)) -> Option<Locked> {
+    if !data.is_dir() {
+        return None;
+    }
+    let directory = HookFiles::of(data).sessions();
     fs::create_dir_all(&directory).ok()?;
-    let path = directory.join(file_name(input));
+    let path = directory.join(file_name(host, session));
     let file =
         File::options().create(true).truncate(false).read(true).write(true).open(path).ok()?;
     let deadline = Instant::now() + LOCK_TIMEOUT;
@@ -134,25 +136,21 @@ pub(super) fn change(hook: &Hook<'_>, input: &Input, work: impl FnOnce(&mut Stat
     }
 }
 
-fn directory(data: &Path) -> PathBuf {
-    data.join(log::DIRECTORY).join(DIRECTORY)
-}
-
 /// Returns a name that no id of a session can lead out of the directory with.
-fn file_name(input: &Input) -> String {
+fn file_name(host: &str, session: &str) -> String {
     let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
-    let plain: String = input.session.chars().filter(is_plain).take(80).collect();
+    let plain: String = session.chars().filter(is_plain).take(80).collect();
     // FNV-1a: ids that differ in other letters get other names.
-    let hash = input.session.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let hash = session.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
     });
-    format!("{}-{plain}-{hash:016x}.json", input.host_name())
+    format!("{host}-{plain}-{hash:016x}.json")
 }
 
 /// Removes the states of sessions that are long over.
 #[expect(clippy::disallowed_methods, reason = "compared with times of the file system")]
 pub(super) fn clean(data: &Path) {
-    let Ok(entries) = fs::read_dir(directory(data)) else { return };
+    let Ok(entries) = fs::read_dir(HookFiles::of(data).sessions()) else { return };
     let now = SystemTime::now();
     let mut files: Vec<(Duration, PathBuf)> = entries
         .flatten()

@@ -5,18 +5,16 @@
 //! are taken out first: a transcript has what a person has typed and what commands have printed.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::time::{Duration, Instant};
 
-use quipu_core::engine::{NewSession, NewSessionEvent, SessionToken};
-use quipu_core::model::{Actor, Content, EventType, SessionId};
-use quipu_core::{Error, ErrorKind};
+use quipu_core::engine::NewSessionEvent;
 use serde_json::{Value, json};
 
 use super::input::Input;
-use super::state::{Locked, State};
+use super::recording::{Recorder, event};
+use super::state::Locked;
 use super::{Hook, log, state};
-use crate::context::Data;
 use crate::failure::Failure;
 
 /// How long a hook records; the rest is left to the next one. The deadline of the process is later.
@@ -25,11 +23,13 @@ const TIME_MAX: Duration = Duration::from_millis(500);
 /// How much of a line is recorded.
 const LINE_SIZE_BYTES_MAX: usize = 64 * 1024;
 
-/// A longer line is skipped as a whole.
-const LINE_READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How much of a line is read and screened. More than is recorded: a credential that begins in what is
+/// recorded is seen to its end. The rest of the line, such as a picture, is passed over.
+const LINE_READ_BYTES_MAX: usize = 256 * 1024;
 
-/// How many lines are recorded in one transaction.
-const BATCH: usize = 200;
+/// How many lines are recorded in one transaction, and how much text.
+const BATCH_LINES_MAX: usize = 200;
+const BATCH_SIZE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Records what is new, if the settings say so. A failure is written down and nothing else: the answer of
 /// the hook does not depend on it.
@@ -45,26 +45,48 @@ pub(super) fn record(hook: &Hook<'_>, input: &Input) {
 fn try_record(hook: &Hook<'_>, input: &Input) -> Result<(), Failure> {
     let Some(data) = hook.open()? else { return Ok(()) };
     let Some(mut locked) = state::lock(hook, input) else { return Ok(()) };
-    let done = Recorder { data: &data, input }.record(&mut locked);
-    // What was recorded must not come twice, also if the rest has failed.
-    locked.write();
-    done
+    let recorder = Recorder::of(&data, (input.host_name(), &input.session));
+    Transcript { recorder, input }.record(&mut locked)
 }
 
-struct Recorder<'a> {
-    data: &'a Data,
+struct Transcript<'a> {
+    recorder: Recorder<'a>,
     input: &'a Input,
 }
 
-impl Recorder<'_> {
+/// The lines of a transcript that the host may still be writing.
+struct Lines {
+    file: BufReader<File>,
+    /// Where the next line begins.
+    end: u64,
+}
+
+impl Lines {
+    /// Returns the beginning of the next complete line; `None` if there is none yet.
+    fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        let (mut line, mut length) = (Vec::new(), 0);
+        loop {
+            let chunk = self.file.fill_buf()?;
+            if chunk.is_empty() {
+                return Ok(None);
+            }
+            let break_at = chunk.iter().position(|byte| *byte == b'\n');
+            let size = break_at.map_or(chunk.len(), |at| at + 1);
+            let room = LINE_READ_BYTES_MAX.saturating_sub(line.len());
+            line.extend(chunk.iter().take(size.min(room)));
+            self.file.consume(size);
+            length += u64::try_from(size).unwrap_or_default();
+            if break_at.is_some() {
+                self.end += length;
+                return Ok(Some(line));
+            }
+        }
+    }
+}
+
+impl Transcript<'_> {
     fn record(&self, locked: &mut Locked) -> Result<(), Failure> {
         let deadline = Instant::now() + TIME_MAX;
-        let decisions = locked.state.decisions.clone();
-        if !decisions.is_empty() {
-            let events = decisions.iter().filter_map(|line| event("rule.decision", line.clone()));
-            self.add(&mut locked.state, &events.collect::<Vec<_>>())?;
-            locked.state.decisions.clear();
-        }
         let Some(path) = &self.input.transcript else { return Ok(()) };
         let file = match File::open(path) {
             Ok(file) => file,
@@ -77,38 +99,33 @@ impl Recorder<'_> {
             // It is another file now.
             locked.state.transcript_offset = 0;
         }
-        let mut reader = BufReader::new(file);
-        reader.seek(SeekFrom::Start(locked.state.transcript_offset))?;
+        let mut lines = Lines { file: BufReader::new(file), end: locked.state.transcript_offset };
+        lines.file.seek(SeekFrom::Start(lines.end))?;
         while Instant::now() < deadline {
-            let (events, end) = self.batch(&mut reader, locked.state.transcript_offset)?;
-            if end == locked.state.transcript_offset {
+            let events = self.batch(&mut lines, deadline)?;
+            if lines.end == locked.state.transcript_offset {
                 break;
             }
-            self.add(&mut locked.state, &events)?;
-            locked.state.transcript_offset = end;
+            self.recorder.record(&mut locked.state, &events)?;
+            locked.state.transcript_offset = lines.end;
+            // At once: whoever ends this process must not make the next one record it again.
+            locked.save();
         }
         Ok(())
     }
 
-    /// Reads complete lines; returns their events and where the next one begins.
-    fn batch(
-        &self,
-        reader: &mut BufReader<File>,
-        start: u64,
-    ) -> Result<(Vec<NewSessionEvent>, u64), Failure> {
-        let (mut events, mut end) = (Vec::new(), start);
-        while events.len() < BATCH {
-            let mut line = Vec::new();
-            let size = reader.by_ref().take(LINE_READ_BYTES_MAX).read_until(b'\n', &mut line)?;
-            let is_cut = u64::try_from(size).unwrap_or(u64::MAX) == LINE_READ_BYTES_MAX;
-            // The host is still writing the last line.
-            if size == 0 || (!line.ends_with(b"\n") && !is_cut) {
+    /// Returns the events of the next lines.
+    fn batch(&self, lines: &mut Lines, deadline: Instant) -> Result<Vec<NewSessionEvent>, Failure> {
+        let (mut events, mut size_bytes) = (Vec::new(), 0);
+        while events.len() < BATCH_LINES_MAX && size_bytes < BATCH_SIZE_BYTES_MAX {
+            let Some(line) = lines.next()? else { break };
+            size_bytes += line.len();
+            events.extend(self.line_event(&String::from_utf8_lossy(&line)));
+            if Instant::now() >= deadline {
                 break;
             }
-            end += u64::try_from(size).unwrap_or_default();
-            events.extend(self.line_event(&String::from_utf8_lossy(&line)));
         }
-        Ok((events, end))
+        Ok(events)
     }
 
     fn line_event(&self, line: &str) -> Option<NewSessionEvent> {
@@ -116,6 +133,7 @@ impl Recorder<'_> {
         if line.is_empty() {
             return None;
         }
+        // A line that was not read to its end is not JSON, but still screened and recorded.
         let parsed: Value = serde_json::from_str(line).unwrap_or_default();
         let screened = quipu_screen::redacted(line, &quipu_screen::findings(line));
         let kept = screened.get(..screened.floor_char_boundary(LINE_SIZE_BYTES_MAX));
@@ -127,38 +145,4 @@ impl Recorder<'_> {
         });
         event("transcript.line", body)
     }
-
-    /// Records events in the session of this host's session, which is created with the first of them.
-    fn add(&self, state: &mut State, events: &[NewSessionEvent]) -> Result<(), Failure> {
-        if events.is_empty() {
-            return Ok(());
-        }
-        if let Some(session) = state.session.as_deref().and_then(|id| id.parse().ok()) {
-            match self.data.engine.record_events(&Actor::Session(session), session, events) {
-                Ok(_) => return Ok(()),
-                // Somebody has deleted it; what comes now belongs to a new one.
-                Err(error) if *error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let session = self.create()?;
-        state.session = Some(session.to_string());
-        self.data.engine.record_events(&Actor::Session(session), session, events)?;
-        Ok(())
-    }
-
-    fn create(&self) -> Result<SessionId, Error> {
-        let id: String = self.input.session.chars().take(80).collect();
-        let title = format!("{} {id}", self.input.host_name());
-        let new = NewSession::titled(&title, Vec::new(), SessionToken::None);
-        Ok(self.data.engine.create_session(self.data.workspace, &new)?.0.id)
-    }
-}
-
-/// Returns an event; `None` if its text is too long for any.
-fn event(kind: &str, mut body: Value) -> Option<NewSessionEvent> {
-    let fields = body.as_object_mut()?;
-    fields.insert("type".to_owned(), json!(kind));
-    let kind = EventType::new(kind).ok()?;
-    Some(NewSessionEvent { kind, body: Content::new(body.to_string()).ok()? })
 }

@@ -109,10 +109,13 @@ fn file(context: &Context, place: McpPlace) -> Result<PathBuf, Failure> {
     let config = || settings.config_home.clone().ok_or_else(missing);
     Ok(match place.host {
         Host::ClaudeDesktop => config()?.join("Claude/claude_desktop_config.json"),
-        Host::ClaudeCode => home()?.join(".claude.json"),
+        Host::ClaudeCode => match &settings.host_directories.claude {
+            Some(directory) => directory.join(".claude.json"),
+            None => home()?.join(".claude.json"),
+        },
         Host::Vscode => config()?.join("Code/User/mcp.json"),
         Host::Cursor => home()?.join(".cursor/mcp.json"),
-        Host::Codex => home()?.join(".codex/config.toml"),
+        Host::Codex => settings.codex_directory().ok_or_else(missing)?.join("config.toml"),
     })
 }
 

@@ -35,6 +35,7 @@ pub(super) fn settings(settings: &Settings) -> Result<Option<UpstreamSettings>, 
     number(&mut upstream.body_size_bytes_max, table.body_size_bytes_max);
     number(&mut upstream.streams_max, table.streams_max);
     number(&mut upstream.streams_per_key_max, table.streams_per_key_max);
+    number(&mut upstream.memory_size_bytes_max, table.memory_size_bytes_max);
     number(&mut upstream.turns_max, table.turns_max);
     Ok(Some(upstream))
 }

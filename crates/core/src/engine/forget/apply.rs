@@ -174,6 +174,7 @@ impl Run<'_> {
         receipt: &mut Receipt,
     ) -> Result<(), Error> {
         let store = existing_store(ledger.reader(), plan.store)?;
+        require_writer(ledger.reader(), &store, self.actor)?;
         let mut made = Vec::new();
         for head in &plan.heads {
             let version = self.take_out(ledger, &store, head)?;
@@ -215,7 +216,6 @@ impl Run<'_> {
             undone_to: None,
             reason: self.terms.reason.clone(),
         };
-        require_writer(transaction.reader(), store, self.actor)?;
         let found = transaction.reader().memory(store.id, head.memory, View::Full)?;
         let memory = found.ok_or_else(|| Error::not_found("a memory is gone"))?.intact()?;
         let (Some(pattern), Some(content)) = (&self.selection.pattern, memory.content.clone())

@@ -83,6 +83,7 @@ fn complete(
         copies: copies(reader, scope, selection)?,
         names: names(reader, scope, selection, &stores)?,
         stores,
+        traces_count: 0,
         others: Vec::new(),
         copies_made: Vec::new(),
         deleted_stores: Vec::new(),

@@ -175,6 +175,11 @@ impl Selection<'_> {
         ))
     }
 
+    /// Returns whether a text that belongs to no version matches.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.pattern.as_ref().is_some_and(|pattern| pattern.matches(text))
+    }
+
     /// Fails if a search was given up.
     pub(super) fn require_complete(&self) -> Result<(), Error> {
         self.pattern.as_ref().map_or(Ok(()), Pattern::require_complete)

@@ -34,6 +34,10 @@ impl AgentReader for PastReader<'_> {
         self.reader.definitions_count(workspace, kind)
     }
 
+    fn definitions_size_bytes(&self, workspace: WorkspaceId) -> Result<u64, Error> {
+        self.reader.definitions_size_bytes(workspace)
+    }
+
     fn session_events(
         &self,
         session: SessionId,

@@ -1,5 +1,4 @@
-//! The turns behind one answer: asks the upstream, carries out what the model wants of its memory, and
-//! asks again.
+//! The turns behind one answer: asks the upstream, runs the turn's memory calls, and asks again.
 
 use axum::body::Body;
 use axum::http::Response;
@@ -7,6 +6,7 @@ use quipu_core::backend::Sequence;
 use serde_json::{Map, Value, json};
 
 use super::super::pass::{Forwarding, Unsent};
+use super::budget::Held;
 use super::opened::Opened;
 use super::recall::Hidden;
 use super::turn::{MEMORY, MemoryCall, Turn, add_usage};
@@ -18,6 +18,8 @@ const CALLS_PER_TURN_MAX: usize = 64;
 /// A request, and what has been said for it so far.
 pub(super) struct Conversation {
     pub(super) forwarding: Forwarding,
+    /// Room for what is held of it.
+    pub(super) held: Held,
     opened: Opened,
     body: Map<String, Value>,
     /// What was said since the request that the app knows nothing of.
@@ -42,16 +44,21 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// As the model has said.
-    AsSaid,
-    /// The model wants more of its memory than it gets, although it was told to conclude.
-    Stopped,
+    Complete,
+    /// The model calls its memory again, although it was told to conclude.
+    TurnLimitReached,
 }
 
 impl Conversation {
-    pub(super) fn new(forwarding: Forwarding, opened: Opened, body: Map<String, Value>) -> Self {
+    pub(super) fn new(
+        (forwarding, held): (Forwarding, Held),
+        opened: Opened,
+        body: Map<String, Value>,
+    ) -> Self {
         let size_bytes_max = forwarding.upstream.settings.body_size_bytes_max;
         Self {
             forwarding,
+            held,
             opened,
             body,
             hidden: Vec::new(),
@@ -65,13 +72,14 @@ impl Conversation {
     pub(super) async fn ask(&mut self) -> Result<Response<hyper::body::Incoming>, Failure> {
         self.turns_count += 1;
         if self.is_last_turn() {
-            // The model concludes: it can call nothing anymore.
+            // The model concludes: it cannot call anything anymore.
             self.body.insert("tool_choice".to_owned(), json!({"type": "none"}));
         }
         let body = serde_json::to_vec(&self.body).expect("JSON can be written");
         if body.len() > self.size_bytes_max.saturating_mul(2) {
             return Err(Failure::invalid("the conversation with its memory has become too long"));
         }
+        self.held.grow_to(body.len())?;
         let headers = self.forwarding.headers.clone();
         let sent: Result<_, Unsent> = self.forwarding.send(&headers, Body::from(body)).await;
         sent.map_err(|unsent| self.forwarding.failure(unsent))
@@ -86,12 +94,12 @@ impl Conversation {
         self.turns_count >= self.forwarding.upstream.settings.turns_max.max(2)
     }
 
-    /// Carries out what a turn wants of the memory.
+    /// Runs the memory calls of a turn.
     pub(super) async fn after(&mut self, turn: Turn) -> Result<Next, Failure> {
         let calls = turn.memory_calls();
         let of_app = turn.first_call().map(str::to_owned);
         if of_app.is_none() && !calls.is_empty() && self.is_last_turn() {
-            return Ok(Next::Done(Ending::Stopped));
+            return Ok(Next::Done(Ending::TurnLimitReached));
         }
         let results = self.results(calls).await?;
         let is_hidden = !self.hidden.is_empty() || !results.is_empty();
@@ -105,10 +113,10 @@ impl Conversation {
                 };
                 self.forwarding.upstream.recall.keep(self.opened.scope, &id, hidden);
             }
-            return Ok(Next::Done(Ending::AsSaid));
+            return Ok(Next::Done(Ending::Complete));
         }
         if results.is_empty() {
-            return Ok(Next::Done(Ending::AsSaid));
+            return Ok(Next::Done(Ending::Complete));
         }
         let said = [
             json!({"role": "assistant", "content": turn.content}),

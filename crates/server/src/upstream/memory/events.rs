@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::super::download::{Cut, Download, bad_gateway};
 use super::super::watch::Watch;
 use super::ANSWER_SIZE_BYTES_MAX;
+use super::budget::Held;
 use crate::answer::Failure;
 
 /// The longest event: a block that the upstream has fetched from elsewhere is one event.
@@ -58,15 +59,19 @@ pub(super) enum Stop {
 
 /// Reads the events of a body.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct Events<'h> {
     download: Download,
     buffer: Buffer,
     size_bytes: usize,
+    /// Room for what is put together of them.
+    held: &'h mut Held,
+    held_before: usize,
 }
 
-impl Events {
-    pub(super) fn new(download: Download) -> Self {
-        Self { download, buffer: Buffer::default(), size_bytes: 0 }
+impl<'h> Events<'h> {
+    pub(super) fn new(download: Download, held: &'h mut Held) -> Self {
+        let held_before = held.size_bytes();
+        Self { download, buffer: Buffer::default(), size_bytes: 0, held, held_before }
     }
 
     /// Returns the next event; `None` at the end of the body.
@@ -78,6 +83,7 @@ impl Events {
             let Some(chunk) = self.download.next(watch).await else { return Ok(None) };
             let chunk = chunk.map_err(Stop::Cut)?;
             self.size_bytes += chunk.len();
+            self.held.grow_to(self.held_before + self.size_bytes).map_err(Stop::Failed)?;
             self.buffer.bytes.extend_from_slice(&chunk);
             let is_long = self.buffer.bytes.len() > EVENT_SIZE_BYTES_MAX.max(chunk.len());
             if is_long || self.size_bytes > ANSWER_SIZE_BYTES_MAX {

@@ -134,7 +134,8 @@ impl<'a> Wanted<'a> {
             Some(Err(_)) => Err(Failure::invalid(format!("{name}: must be ASCII"))),
         };
         let store = text(STORE)?.filter(|name| !name.is_empty());
-        let store = store.ok_or_else(|| Failure::invalid(format!("{STORE}: names no store")))?;
+        let store =
+            store.ok_or_else(|| Failure::invalid(format!("{STORE}: is empty; name a store")))?;
         let app = text(APP)?.unwrap_or_default();
         if app.len() > APP_CHARS_MAX {
             let message = format!("{APP}: must have at most {APP_CHARS_MAX} characters");

@@ -79,13 +79,17 @@ impl Recall {
         table.size_bytes += size_bytes;
         table.ages.insert(age, name.clone());
         table.entries.insert(name, entry);
-        table.shrink();
+        table.shrink(Instant::now());
     }
 
     /// Returns what was left out of the answer whose first call for the app has this id.
     pub(super) fn get(&self, scope: Scope, id: &str) -> Option<Arc<Hidden>> {
+        self.get_at(Instant::now(), scope, id)
+    }
+
+    fn get_at(&self, now: Instant, scope: Scope, id: &str) -> Option<Arc<Hidden>> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.shrink();
+        table.shrink(now);
         let entry = table.entries.get(&(scope, id.to_owned()))?;
         Some(Arc::clone(&entry.hidden))
     }
@@ -98,10 +102,12 @@ impl Recall {
 
 impl Table {
     /// Removes the oldest entries until the others fit and none is too old.
-    fn shrink(&mut self) {
+    fn shrink(&mut self, now: Instant) {
         while let Some((_, name)) = self.ages.first_key_value() {
-            let is_old =
-                self.entries.get(name).is_none_or(|entry| entry.kept_at.elapsed() > KEPT_FOR);
+            let is_old = self
+                .entries
+                .get(name)
+                .is_none_or(|entry| now.saturating_duration_since(entry.kept_at) > KEPT_FOR);
             let fits = self.size_bytes <= SIZE_BYTES_MAX && self.entries.len() <= ENTRIES_MAX;
             if fits && !is_old {
                 return;
@@ -146,6 +152,17 @@ mod tests {
         }
         recall.forget(scope(1, 1), "toolu_1");
         assert_eq!(recall.get(scope(1, 1), "toolu_1"), None);
+    }
+
+    #[test]
+    fn nothing_is_kept_for_more_than_two_hours() {
+        let recall = Recall::default();
+        recall.keep(scope(1, 1), "toolu_1", hidden("x"));
+        let now = Instant::now();
+        let hours = |hours| now + Duration::from_hours(hours);
+        assert!(recall.get_at(hours(1), scope(1, 1), "toolu_1").is_some());
+        assert_eq!(recall.get_at(hours(3), scope(1, 1), "toolu_1"), None);
+        assert_eq!(recall.0.lock().unwrap().size_bytes, 0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::recall::Hidden;
 use super::turn::{MEMORY, is_call, tool_ids};
 use crate::answer::Failure;
 
-/// What the memory tool is behind of.
+/// The beta header that enables the memory tool.
 const BETA: &str = "context-management-2025-06-27";
 const BETAS: HeaderName = HeaderName::from_static("anthropic-beta");
 
@@ -61,8 +61,7 @@ pub(super) fn equip(opened: &Opened, body: &mut Map<String, Value>) -> Result<()
         Some(tool) if text(tool, "type").is_some_and(|kind| kind.starts_with("memory_")) => {}
         Some(_) => {
             return Err(Failure::invalid(
-                "tools: a tool of the app has the name `memory`, which with `quipu-store` is that \
-                 of the memory tool",
+                "tools: `memory` is reserved for the memory tool when `quipu-store` is set; rename your tool",
             ));
         }
     }

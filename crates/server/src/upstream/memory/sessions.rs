@@ -4,14 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quipu_core::ErrorKind;
+use quipu_core::model::KeyId;
 use quipu_knowledge::Knowledge;
 use quipu_service::DraftedSession;
 
 use super::opened::Scope;
 use crate::answer::Failure;
 
-/// How many sessions are known. An app whose session was forgotten goes on in a new one.
-const SESSIONS_MAX: usize = 1024;
+/// How many sessions are known, of all keys and of one. An app whose session was forgotten goes on in a new one.
+const SESSIONS_MAX: usize = 4096;
+const SESSIONS_PER_KEY_MAX: usize = 256;
 
 type Whose = (Scope, String);
 
@@ -54,15 +56,36 @@ impl Sessions {
 
     fn add(&self, whose: Whose, session: Arc<DraftedSession>) {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if table.sessions.len() >= SESSIONS_MAX && !table.sessions.contains_key(&whose) {
-            let oldest = table.sessions.iter().min_by_key(|(_, (_, used_at))| *used_at);
-            if let Some(oldest) = oldest.map(|(whose, _)| whose.clone()) {
-                table.sessions.remove(&oldest);
-            }
+        if !table.sessions.contains_key(&whose) {
+            table.make_room(whose.0.key);
         }
         table.uses_count += 1;
         let now = table.uses_count;
         table.sessions.insert(whose, (session, now));
+    }
+}
+
+impl Table {
+    /// Forgets the session that was used least recently of the key, if it has too many, or of the key that has
+    /// most: whoever names many apps must not make those of others start again.
+    fn make_room(&mut self, key: KeyId) {
+        let mut counts: HashMap<KeyId, usize> = HashMap::new();
+        for (scope, _) in self.sessions.keys() {
+            *counts.entry(scope.key).or_default() += 1;
+        }
+        let own_count = counts.get(&key).copied().unwrap_or_default();
+        let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(key, _)| key);
+        let crowded = match most {
+            _ if own_count >= SESSIONS_PER_KEY_MAX => Some(key),
+            most if self.sessions.len() >= SESSIONS_MAX => most,
+            _ => None,
+        };
+        let Some(crowded) = crowded else { return };
+        let of_key = self.sessions.iter().filter(|((scope, _), _)| scope.key == crowded);
+        let oldest = of_key.min_by_key(|(_, (_, used_at))| *used_at);
+        if let Some(oldest) = oldest.map(|(whose, _)| whose.clone()) {
+            self.sessions.remove(&oldest);
+        }
     }
 }
 

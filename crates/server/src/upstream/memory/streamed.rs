@@ -120,9 +120,9 @@ async fn turn(
     response: Response<hyper::body::Incoming>,
     shown: &mut Shown,
 ) -> Result<(Assembly, Option<Event>), Stop> {
-    let forwarding = &mut conversation.forwarding;
+    let (forwarding, held) = (&mut conversation.forwarding, &mut conversation.held);
     let idle_timeout = forwarding.upstream.settings.idle_timeout;
-    let mut events = Events::new(Download::new(response.into_body(), idle_timeout));
+    let mut events = Events::new(Download::new(response.into_body(), idle_timeout), held);
     let mut assembly = Assembly::default();
     let mut end = None;
     while let Some(event) = events.next(&mut forwarding.watch).await? {
@@ -165,7 +165,7 @@ fn last(event: Event, conversation: &Conversation, ending: Ending) -> Event {
     if let Some(data) = data.as_object_mut() {
         data.insert("usage".to_owned(), conversation.usage.clone());
     }
-    if ending == Ending::Stopped
+    if ending == Ending::TurnLimitReached
         && let Some(delta) = data.get_mut("delta").and_then(Value::as_object_mut)
     {
         delta.insert("stop_reason".to_owned(), json!("end_turn"));

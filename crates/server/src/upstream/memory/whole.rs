@@ -22,9 +22,12 @@ pub(super) async fn answer(mut conversation: Conversation) -> Answer {
             return conversation.forwarding.respond(response);
         }
         let (parts, body) = response.into_parts();
-        let forwarding = &mut conversation.forwarding;
+        let (forwarding, held) = (&mut conversation.forwarding, &mut conversation.held);
         let download = Download::new(body, forwarding.upstream.settings.idle_timeout);
-        let bytes = download.collected(&mut forwarding.watch, ANSWER_SIZE_BYTES_MAX).await?;
+        let before = held.size_bytes();
+        let has_room = |size_bytes| held.grow_to(before + size_bytes);
+        let watch = &mut forwarding.watch;
+        let bytes = download.collected_if(watch, ANSWER_SIZE_BYTES_MAX, has_room).await?;
         let mut message: Map<String, Value> = serde_json::from_slice(&bytes)
             .map_err(|_invalid| bad_gateway("the answer of the upstream is no message"))?;
         conversation.count(message.get("usage").unwrap_or(&Value::Null));
@@ -32,7 +35,7 @@ pub(super) async fn answer(mut conversation: Conversation) -> Answer {
         content.extend(turn.shown().cloned());
         let id = id.get_or_insert_with(|| message.get("id").cloned());
         let Next::Done(ending) = conversation.after(turn).await? else { continue };
-        if ending == Ending::Stopped {
+        if ending == Ending::TurnLimitReached {
             message.insert("stop_reason".to_owned(), json!("end_turn"));
         }
         if let Some(id) = id.take() {

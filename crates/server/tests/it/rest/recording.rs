@@ -240,6 +240,32 @@ async fn threads_are_those_that_were_reported() {
     server.get(&format!("{session}/threads/sthr_3")).await.error(404, "not_found_error");
 }
 
+#[tokio::test]
+async fn of_many_reports_about_a_thread_the_last_one_is_its_status() {
+    let server = server();
+    let session = session(&server).await;
+    let reported = session.replace("/v1/", "/quipu/") + "/events";
+    let report = |kind: &str, thread: &str| {
+        json!({"type": format!("session.thread_{kind}"), "session_thread_id": thread,
+            "agent_name": "b", "note": "x".repeat(1000)})
+    };
+    let mut events = vec![report("created", "sthr_2"), report("created", "sthr_3")];
+    for number in 0..301 {
+        let kind = if number % 2 == 0 { "status_running" } else { "status_idle" };
+        events.push(report(kind, "sthr_3"));
+    }
+    events.push(report("status_terminated", "sthr_2"));
+    server.post(&reported, json!({"events": events})).await.ok();
+    let threads = server.all(&format!("{session}/threads")).await;
+    let ids: Vec<_> = threads.iter().skip(1).map(|thread| &thread["id"]).collect();
+    assert_eq!(ids, ["sthr_2", "sthr_3"], "as they were created");
+    assert_eq!(threads[1]["status"], "terminated");
+    assert_eq!(threads[2]["status"], "running");
+    assert_eq!(threads[2]["agent"]["name"], "b");
+    assert!(threads[2]["created_at"].as_str() < threads[2]["updated_at"].as_str());
+    assert!(!threads[2].to_string().contains("xxx"), "what else was reported is not part of it");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_was_opened_first_delivers_what_is_sent_then() {
     let server = server();

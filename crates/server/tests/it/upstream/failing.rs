@@ -134,7 +134,7 @@ async fn a_key_and_all_keys_together_have_a_limit_of_streams() {
     let [other, third] = [(); 2].map(|()| new_key(&server, Role::ReadOnly, None).1);
     let first = opened(&server, messages(&server.key, &[], &json!({}))).await;
     let reply = ask(&server, &[], &json!({})).await;
-    assert!(reply.error(429, "rate_limit_error").contains("1 requests"));
+    assert!(reply.error(429, "rate_limit_error").contains("has 1 forwarded requests in flight"));
     assert_eq!(reply.headers["retry-after"], "1");
     let second = opened(&server, messages(&other, &[], &json!({}))).await;
     assert_eq!(second.status(), 200);

@@ -4,13 +4,15 @@ use std::sync::{Arc, OnceLock};
 
 use quipu_core::engine::Precondition;
 use quipu_core::model::{Content, KeyId, MemoryPath, Role, SessionId, StoreId, View};
+use quipu_core::settings::Limits;
 use quipu_knowledge::Knowledge;
-use quipu_server::UpstreamSettings;
+use quipu_server::{HttpSettings, UpstreamSettings};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::scripted::{self, Seen, Step, Upstream};
 use super::{ask, forwarding_to, messages, new_key, settings};
-use crate::rest::Server;
+use crate::rest::{Server, server_with};
 
 pub(super) const STORE: [(&str, &str); 1] = [("quipu-store", "notes")];
 
@@ -434,4 +436,115 @@ async fn tokens_are_counted_with_what_memory_adds() {
     let seen = upstream.seen().pop().unwrap();
     assert!(seen.line.starts_with("POST /v1/messages/count_tokens "));
     assert_eq!(seen.json()["tools"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn calls_of_the_memory_are_counted_by_what_became_of_them() {
+    let calls = [
+        remember("toolu_1", &create("/tea.md", "75 °C")),
+        remember("toolu_2", &json!({"command": "view", "path": "/memories/nowhere.md"})),
+        remember("toolu_3", &json!({"command": "view", "path": "/memories"})),
+    ];
+    let upstream = Upstream::answering(vec![
+        message("msg_1", "tool_use", &calls),
+        message("msg_2", "end_turn", &[text("Done.")]),
+    ])
+    .await;
+    let (server, _) = with_store(settings(&upstream)).await;
+    ask(&server, &STORE, &question()).await.ok();
+    let page = server.get("/metrics").await.body;
+    let page = page.as_str().expect("text");
+    for (outcome, count) in [("answered", 2), ("failed", 1)] {
+        let line = format!("quipu_upstream_memory_calls_total{{result=\"{outcome}\"}} {count}");
+        assert!(page.contains(&line), "{line}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_many_turns_counts_once_for_the_limit_of_its_key() {
+    let upstream = Upstream::start(|_, number| {
+        let call = remember("toolu_1", &json!({"command": "view", "path": "/memories"}));
+        vec![Step::Write(if number % 3 == 2 {
+            message("msg", "end_turn", &[text("Done.")])
+        } else {
+            message("msg", "tool_use", &[call])
+        })]
+    })
+    .await;
+    let settings = HttpSettings {
+        upstream: Some(settings(&upstream)),
+        requests_per_minute_max: Some(4),
+        ..HttpSettings::default()
+    };
+    let mut server = server_with(settings, Limits::default());
+    server.key = new_key(&server, Role::Admin, None).1;
+    server.store("notes").await;
+    for _ in 0..3 {
+        ask(&server, &STORE, &question()).await.ok();
+    }
+    assert_eq!(upstream.seen().len(), 9);
+    ask(&server, &STORE, &question()).await.error(429, "rate_limit_error");
+    assert_eq!(upstream.seen().len(), 9);
+}
+
+#[tokio::test]
+async fn requests_with_memory_hold_no_more_than_the_settings_say() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opening = Arc::clone(&gate);
+    let upstream = Upstream::start(move |_, _| {
+        let answer = message("msg", "end_turn", &[text("Done.")]);
+        vec![Step::Wait(Arc::clone(&opening)), Step::Write(answer)]
+    })
+    .await;
+    let limited = UpstreamSettings { memory_size_bytes_max: 100_000, ..settings(&upstream) };
+    let (server, _) = with_store(limited).await;
+    let long = |bytes: usize| json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x".repeat(bytes)}]});
+    // One key gets half of it.
+    ask(&server, &STORE, &long(60_000)).await.error(529, "overloaded_error");
+    let other = new_key(&server, Role::ReadWrite, None).1;
+    let (large, small, whole) = (long(40_000), long(20_000), long(90_000));
+    let (first, ()) = tokio::join!(ask(&server, &STORE, &large), async {
+        upstream.arrived.acquire().await.expect("it arrives").forget();
+        ask(&server, &STORE, &small).await.error(529, "overloaded_error");
+        // Others have the other half, and what is only forwarded needs nothing of it.
+        gate.add_permits(9);
+        server.send(messages(&other, &STORE, &large)).await.ok();
+        ask(&server, &[], &whole).await.ok();
+    });
+    first.ok();
+    // What is over holds nothing.
+    for _ in 0..3 {
+        ask(&server, &STORE, &long(40_000)).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn whoever_names_many_apps_starts_no_sessions_of_others_again() {
+    let upstream = Upstream::start(|_, number| {
+        vec![Step::Write(if number % 2 == 0 {
+            let path = format!("/{number}.md");
+            message("msg", "tool_use", &[remember("toolu_1", &create(&path, "x"))])
+        } else {
+            message("msg", "end_turn", &[text("Done.")])
+        })]
+    })
+    .await;
+    let (server, _) = with_store(settings(&upstream)).await;
+    let other = new_key(&server, Role::ReadWrite, None).1;
+    let innocent =
+        || server.send(messages(&other, &[STORE[0], ("quipu-app", "innocent")], &question()));
+    innocent().await.ok();
+    for number in 0..300 {
+        let app = format!("app-{number}");
+        ask(&server, &[STORE[0], ("quipu-app", &app)], &question()).await.ok();
+    }
+    innocent().await.ok();
+    let count = |title: &str, sessions: &[(String, String)]| {
+        sessions.iter().filter(|(_, found)| found == title).count()
+    };
+    let all = sessions(&server).await;
+    assert_eq!((count("innocent", &all), count("app-299", &all)), (1, 1));
+    // Its own first app was forgotten, and goes on in another session.
+    ask(&server, &[STORE[0], ("quipu-app", "app-0")], &question()).await.ok();
+    assert_eq!(count("app-0", &sessions(&server).await), 2);
 }

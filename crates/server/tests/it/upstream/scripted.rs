@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 /// One request as it has arrived.
 #[derive(Clone, Debug)]
@@ -44,6 +47,13 @@ pub(crate) enum Step {
     Close,
 }
 
+/// A connection, plain or encrypted.
+trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<C: AsyncRead + AsyncWrite + Unpin + Send> Connection for C {}
+
+type Stream = BufReader<Box<dyn Connection>>;
+
 type Script = dyn Fn(&Seen, usize) -> Vec<Step> + Send + Sync;
 
 /// A running server.
@@ -61,8 +71,17 @@ impl Upstream {
     pub(crate) async fn start(
         script: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
+        Self::start_with(None, script).await
+    }
+
+    /// Starts a server behind TLS.
+    pub(crate) async fn start_with(
+        tls: Option<TlsAcceptor>,
+        script: impl Fn(&Seen, usize) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", listener.local_addr().expect("an address"));
         let upstream = Self {
             url,
             seen: Arc::default(),
@@ -74,7 +93,18 @@ impl Upstream {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 started.connections_count.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(started.clone().serve(stream, Arc::clone(&script)));
+                let (started, script, tls) = (started.clone(), Arc::clone(&script), tls.clone());
+                tokio::spawn(async move {
+                    let connection: Box<dyn Connection> = match tls {
+                        None => Box::new(stream),
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => Box::new(stream),
+                            // The client does not trust the certificate.
+                            Err(_refused) => return,
+                        },
+                    };
+                    started.serve(BufReader::new(connection), script).await;
+                });
             }
         });
         upstream
@@ -96,8 +126,7 @@ impl Upstream {
         self.seen.lock().expect("unpoisoned").clone()
     }
 
-    async fn serve(self, stream: TcpStream, script: Arc<Script>) {
-        let mut stream = BufReader::new(stream);
+    async fn serve(self, mut stream: Stream, script: Arc<Script>) {
         while let Some(seen) = request(&mut stream).await {
             let number = {
                 let mut all = self.seen.lock().expect("unpoisoned");
@@ -115,7 +144,7 @@ impl Upstream {
 }
 
 /// Performs a step; `false` ends the connection.
-async fn perform(stream: &mut BufReader<TcpStream>, step: Step) -> bool {
+async fn perform(stream: &mut Stream, step: Step) -> bool {
     match step {
         Step::Write(bytes) => stream.write_all(&bytes).await.is_ok(),
         Step::Wait(permits) => {
@@ -152,7 +181,7 @@ async fn perform(stream: &mut BufReader<TcpStream>, step: Step) -> bool {
     }
 }
 
-async fn request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
+async fn request(stream: &mut Stream) -> Option<Seen> {
     let line = line(stream).await.filter(|line| !line.is_empty())?;
     let mut headers = BTreeMap::new();
     while let Some(header) = self::line(stream).await.filter(|line| !line.is_empty()) {
@@ -180,7 +209,7 @@ async fn request(stream: &mut BufReader<TcpStream>) -> Option<Seen> {
     Some(Seen { line, headers, body })
 }
 
-async fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {
+async fn line(stream: &mut Stream) -> Option<String> {
     let mut line = String::new();
     match stream.read_line(&mut line).await {
         Ok(1..) => Some(line.trim_end().to_owned()),
