@@ -20,11 +20,14 @@ CREATE TABLE administration (
 );
 INSERT INTO administration VALUES (1);
 
--- One row for each transaction whose outcome a client might have to look up.
-CREATE TABLE outcomes (
-    id uuid PRIMARY KEY,
+-- The last commit of each connection, by which a client looks up its outcome when the answer was lost.
+CREATE TABLE commits (
+    connection uuid PRIMARY KEY,
+    marker uuid,
+    -- Set by the look-up: from then on, nothing that was sent over the connection is committed.
+    is_closed boolean NOT NULL DEFAULT FALSE,
     at timestamptz NOT NULL DEFAULT now()
-);
+) WITH (fillfactor = 50);
 
 CREATE TABLE workspaces (
     id uuid PRIMARY KEY,

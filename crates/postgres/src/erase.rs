@@ -18,8 +18,7 @@ use tokio_postgres::error::DbError;
 
 use crate::PostgresBackend;
 use crate::client::Client;
-use crate::error::{self, Consequence, Failure};
-use crate::pool::Notices;
+use crate::error::{self, Consequence, Failure, Refuser};
 use crate::rows::upkeep;
 use crate::transaction::{Scope, Transaction};
 use crate::values::{Bits, Columns as _, List, bits, number, params};
@@ -117,7 +116,7 @@ impl PostgresBackend {
         let mut tables: Vec<_> =
             PARTITIONED_TABLES.iter().flat_map(|table| partitions(table)).collect();
         tables.extend(SMALL_TABLES.map(str::to_owned));
-        tables.extend(["changes".to_owned(), "counter".to_owned(), "outcomes".to_owned()]);
+        tables.extend(["changes".to_owned(), "counter".to_owned(), "commits".to_owned()]);
         self.rewrite(&tables).map(drop)
     }
 
@@ -159,16 +158,45 @@ impl PostgresBackend {
 
     /// Rewrites tables, one after the other, and returns their sizes.
     fn rewrite(&self, tables: &[String]) -> Result<Vec<ScannedFile>, Error> {
-        let (client, notices) = self.pool.separate()?;
+        let client = self.session()?;
         let schema = self.settings.quoted_schema()?;
-        // While this waits for somebody who reads a table, everybody else waits behind it. So it waits
-        // briefly, leaves, and comes back.
-        let lock_ms = LOCK_TRY.as_millis();
         let deadline = Instant::now() + self.settings.statement_timeout;
-        let limit = format!("SET lock_timeout = {lock_ms}");
-        client.batch(deadline, &limit).map_err(Failure::into_error)?;
-        let rewrite = |table: &String| rewrite((&client, &notices), (&schema, table), deadline);
+        let rewrite = |table: &String| {
+            let rewritten = rewrite(&client, (&schema, table), deadline);
+            if rewritten.is_err() && !client.is_usable() {
+                // The server does not notice that nobody waits any more.
+                self.direct.cancel(client.inner());
+            }
+            rewritten
+        };
         tables.iter().map(rewrite).collect()
+    }
+
+    /// Returns a session for what cannot run in a transaction.
+    ///
+    /// While a rewrite waits for somebody who reads the table, everybody else waits behind it. So it waits
+    /// briefly, leaves, and comes back. A role may have a limit for statements that is too short for it.
+    fn session(&self) -> Result<Client, Error> {
+        let (lock_ms, statement_ms) = (LOCK_TRY.as_millis(), REWRITE_TIMEOUT.as_millis());
+        let settings = format!("-c lock_timeout={lock_ms} -c statement_timeout={statement_ms}");
+        let connected = self.pool.separate_of(&self.direct.with_session(&settings));
+        let client = match connected {
+            Ok(client) => client,
+            // A pooler refuses what it does not know in the options of a connection.
+            Err(failure) if failure.refuser() == Some(Refuser::Server) => {
+                self.pool.separate_of(&self.direct).map_err(Failure::into_error)?;
+                return Err(error::no_session().with_source(failure.into_error()));
+            }
+            Err(failure) => return Err(failure.into_error()),
+        };
+        let deadline = Instant::now() + self.terms.answer_timeout;
+        let sql = "SELECT setting FROM pg_settings WHERE name = 'lock_timeout'";
+        let rows = client.query(deadline, None, sql, &[]).map_err(Failure::into_error)?;
+        let found: Option<String> = rows.first().map(|row| row.value(0)).transpose()?;
+        if found != Some(lock_ms.to_string()) {
+            return Err(error::no_session());
+        }
+        Ok(client)
     }
 }
 
@@ -178,14 +206,14 @@ impl PostgresBackend {
 /// removal: a long read, a backup, a replica that feeds back what it reads. The server says how many such rows
 /// it had to keep.
 fn rewrite(
-    (client, notices): (&Client, &Notices),
+    client: &Client,
     (schema, table): (&str, &str),
     deadline: Instant,
 ) -> Result<ScannedFile, Error> {
     let answer_deadline = Instant::now() + REWRITE_TIMEOUT;
     let vacuum = format!("VACUUM (FULL, VERBOSE) {schema}.{table}");
     loop {
-        notices.take();
+        client.heard().take();
         if let Err(failure) = client.batch(answer_deadline, &vacuum) {
             if failure.consequence() == Consequence::Locked && Instant::now() < deadline {
                 thread::sleep(OTHERS_PAUSE);
@@ -193,7 +221,7 @@ fn rewrite(
             }
             return Err(failure.into_error());
         }
-        match kept_rows(&notices.take()) {
+        match kept_rows(&client.heard().take()) {
             Some(0) => break,
             Some(_) if Instant::now() < deadline => thread::sleep(OTHERS_PAUSE),
             Some(_) => return Err(error::still_read()),

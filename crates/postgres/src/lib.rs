@@ -8,13 +8,17 @@
 mod ahead;
 mod buffer;
 mod client;
+mod connect;
+mod endpoint;
 mod erase;
 mod error;
 mod feed;
 mod generation;
 mod group;
 mod migrate;
+mod outcome;
 mod overlay;
+mod password_file;
 mod pool;
 mod remains;
 mod retry;
@@ -39,16 +43,17 @@ use quipu_core::backend::{
 use quipu_core::{Error, ErrorKind};
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use connect::Connector;
 use error::{Consequence, Failure};
 use feed::{Feed, Listener};
 use generation::Seen;
 use group::{Company, Database, Groups, Refused};
-use pool::{Connector, Pool};
+use outcome::Marker;
+use pool::Pool;
 use retry::Backoff;
 use rows::Rows;
 use rows::upkeep::{self, Totals};
 use transaction::{Scope, Terms, Transaction};
-use values::{Bits, Param, params};
 use write::{Ended, Pause, Route, Write};
 
 pub use migrate::Migrated;
@@ -70,6 +75,8 @@ pub struct PostgresBackend {
     settings: PostgresSettings,
     terms: Arc<Terms>,
     pool: Arc<Pool>,
+    /// Makes connections past a pooler.
+    direct: Connector,
     groups: Groups,
     seen: Arc<Seen>,
     feed: Feed,
@@ -88,7 +95,7 @@ impl Background {
             .thread_name("quipu-postgres")
             .enable_all()
             .build();
-        let failed = "the threads for the database could not be started";
+        let failed = "could not start the database runtime";
         let runtime = runtime.map_err(|error| {
             Error::new(ErrorKind::StorageUnavailable, failed).with_source(error)
         })?;
@@ -130,9 +137,10 @@ fn with_connection<T>(
 ) -> Result<T, Error> {
     let runtime = Background::new()?;
     let handle = runtime.handle().clone();
-    let connector = Connector::new(settings.endpoint()?, handle, settings.connect_timeout)?;
+    let connector = Connector::new(settings.direct_endpoint()?, handle)?;
     let pool = Pool::new(connector, settings);
-    work(&pool.separate()?.0)
+    let client = pool.separate().map_err(Failure::into_error)?;
+    work(&client)
 }
 
 impl PostgresBackend {
@@ -140,14 +148,14 @@ impl PostgresBackend {
     pub fn open(settings: &PostgresSettings) -> Result<Self, Error> {
         let schema = settings.quoted_schema()?;
         let runtime = Background::new()?;
-        let connect =
-            |endpoint| Connector::new(endpoint, runtime.handle().clone(), settings.connect_timeout);
+        let connect = |endpoint| Connector::new(endpoint, runtime.handle().clone());
+        let direct = connect(settings.direct_endpoint()?)?;
         let pool = Arc::new(Pool::new(connect(settings.endpoint()?)?, settings));
         let listener = match settings.listening {
             Listening::On => Some(Listener {
-                connector: connect(settings.listen_endpoint()?)?,
+                connector: direct.clone(),
                 runtime: runtime.handle().clone(),
-                listen: format!("LISTEN {schema}"),
+                schema: schema.clone(),
             }),
             Listening::Off => None,
         };
@@ -157,6 +165,7 @@ impl PostgresBackend {
             settings: settings.clone(),
             terms: Arc::new(terms),
             pool,
+            direct,
             feed: Feed::new(listener),
             totals: Mutex::default(),
             groups: Groups::default(),
@@ -258,42 +267,6 @@ impl PostgresBackend {
         }
     }
 
-    /// Finds out whether a transaction was committed whose answer was lost.
-    ///
-    /// Looking for its marker is not enough: the server may still be committing it. Writing the same marker
-    /// waits for that transaction to end. If it succeeds, the transaction has not been committed and never
-    /// will be, because its marker is taken.
-    fn look_up(&self, marker: Bits, failure: Failure) -> Result<Result<(), Refused>, Error> {
-        tracing::warn!(%failure, "the connection was lost during a commit; looking up its outcome");
-        let deadline = self.deadline() + self.settings.statement_timeout;
-        let mut backoff = Backoff::new(REPEAT_PAUSE_MAX);
-        self.pool.drop_idle();
-        while Instant::now() < deadline {
-            if let Some(is_committed) = self.try_look_up(marker) {
-                return Ok(if is_committed { Ok(()) } else { Err(Refused::of(failure)) });
-            }
-            thread::sleep(backoff.pause());
-        }
-        Err(error::outcome_unknown())
-    }
-
-    fn try_look_up(&self, marker: Bits) -> Option<bool> {
-        let client = self.pool.get().ok()?;
-        let sql = "INSERT INTO outcomes (id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING 1";
-        let values: &[Param<'_>] = params![marker];
-        let deadline = Instant::now() + self.settings.statement_timeout;
-        let inserted = client.query(deadline, Some(&self.terms.begin_write), sql, values);
-        let committed = inserted.and_then(|rows| {
-            client.batch(deadline, "COMMIT")?;
-            Ok(rows.is_empty())
-        });
-        if committed.is_err() {
-            client.discard();
-            self.pool.drop_idle();
-        }
-        committed.ok()
-    }
-
     /// Until when a transaction is repeated.
     fn deadline(&self) -> Instant {
         Instant::now() + self.settings.lock_timeout
@@ -324,7 +297,7 @@ impl Database for PostgresBackend {
 
     fn commit(&self, transaction: Transaction) -> Result<Result<(), Refused>, Error> {
         let (has_changed, counter) = (transaction.has_changed(), transaction.counter());
-        let marker = Bits(retry::random_bits());
+        let marker = Marker::new(&transaction);
         let committed = transaction.commit(marker);
         // The connection is free again, or closed, before anything else happens.
         drop(transaction);

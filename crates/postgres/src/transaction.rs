@@ -32,6 +32,7 @@ use tokio_postgres::Row;
 use crate::buffer::{self, Buffer, Mark};
 use crate::error::{Consequence, Failure};
 use crate::generation::{Seen, lacks};
+use crate::outcome::Marker;
 use crate::overlay::Overlay;
 use crate::pool::Pooled;
 use crate::values::{Bits, Columns as _, Param, number};
@@ -417,15 +418,20 @@ impl Transaction {
         failure.into_error()
     }
 
+    /// Returns the id of the connection.
+    pub(crate) fn connection(&self) -> Bits {
+        self.client.id()
+    }
+
     /// Commits under a marker by which the outcome can be found out if the connection breaks.
-    pub(crate) fn commit(&self, marker: Bits) -> Result<(), Failure> {
+    pub(crate) fn commit(&self, marker: Marker) -> Result<(), Failure> {
         if !self.has_changed() {
             self.end();
             return Ok(());
         }
         let buffer = self.buffer.take();
         let mut statements = buffer.statements();
-        statements.push(("INSERT INTO outcomes (id) VALUES ($1)", vec![Box::new(marker)]));
+        statements.push(marker.note());
         if let Some(counter) = self.counter() {
             let sql = "UPDATE counter SET sequence = $1, at = $2, generation = $3, first = $4";
             statements.push((
@@ -440,14 +446,21 @@ impl Transaction {
         }
         let statements: Vec<_> =
             statements.iter().map(|(sql, values)| (*sql, buffer::params(values))).collect();
+        self.client.heard().take();
         let committed =
             self.client.pipeline(self.deadline(), None, &statements, Some(&self.terms.notify));
+        // Such as that somebody has cancelled the wait for a synchronous standby: it is committed here, and
+        // a failover may lose it.
+        let committed = match (committed, self.client.heard().take_warning()) {
+            (Ok(_), Some(warning)) => Err(Failure::Warned(warning)),
+            (committed, _) => committed.map(drop),
+        };
         if committed.is_err() {
             // What the connection still holds open is rolled back by closing it.
             self.client.discard();
         }
         self.is_over.set(true);
-        committed.map(drop)
+        committed
     }
 
     /// Ends a transaction that has changed nothing, without waiting for the answer.

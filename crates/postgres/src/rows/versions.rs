@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 
 use super::{changes, forgetting, past};
 use crate::error::damaged;
+use crate::outcome;
 use crate::transaction::Transaction;
 use crate::values::{Bits, Columns as _, List, Param, bits, number, params};
 
@@ -189,5 +190,6 @@ pub(super) fn prune(
         transaction.execute(sql, params![List(stores), List(moments)])?;
     }
     changes::trim(transaction, rule.before)?;
+    outcome::prune(transaction)?;
     Ok(rows.len())
 }
