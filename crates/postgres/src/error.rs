@@ -9,6 +9,8 @@ use std::io;
 use quipu_core::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
+use crate::partition::Partition;
+
 pub(crate) use messages::*;
 
 /// Why a statement did not run.
@@ -56,6 +58,8 @@ pub(crate) enum Consequence {
     Reconnect,
     /// A lock was not free.
     Locked,
+    /// A table that the transaction needs is being rewritten.
+    Rewritten,
     /// Repeating would fail again.
     Fail,
 }
@@ -78,6 +82,15 @@ impl Failure {
             Self::HostGone | Self::Warned(_) => Consequence::Reconnect,
             Self::Unconnected(unconnected) => unconnected.consequence,
         }
+    }
+
+    /// Returns the partition that could not be used because it is being rewritten.
+    pub(crate) fn partition(&self) -> Option<Partition> {
+        let Self::Database(error) = self else { return None };
+        let answer = error.as_db_error()?;
+        (*answer.code() == SqlState::LOCK_NOT_AVAILABLE)
+            .then(|| Partition::named_in(answer.message()))
+            .flatten()
     }
 
     /// Returns whether a commit that failed like this has certainly changed nothing: the server said so.

@@ -18,12 +18,15 @@ mod group;
 mod migrate;
 mod outcome;
 mod overlay;
+mod partition;
 mod password_file;
 mod pool;
+mod queue;
 mod remains;
 mod retry;
 mod rows;
 mod settings;
+mod sync;
 mod tls;
 mod transaction;
 mod transfer;
@@ -46,14 +49,13 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use connect::Connector;
 use error::{Consequence, Failure};
 use feed::{Feed, Listener};
-use generation::Seen;
-use group::{Company, Database, Groups, Refused};
+use group::{Database, Groups, Refused, Retry};
 use outcome::Marker;
 use pool::Pool;
 use retry::Backoff;
 use rows::Rows;
 use rows::upkeep::{self, Totals};
-use transaction::{Scope, Terms, Transaction};
+use transaction::{Scope, Shared, Terms, Transaction};
 use write::{Ended, Pause, Route, Write};
 
 pub use migrate::Migrated;
@@ -73,12 +75,11 @@ const REPEAT_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// A database that is open.
 pub struct PostgresBackend {
     settings: PostgresSettings,
-    terms: Arc<Terms>,
+    shared: Arc<Shared>,
     pool: Arc<Pool>,
     /// Makes connections past a pooler.
     direct: Connector,
     groups: Groups,
-    seen: Arc<Seen>,
     feed: Feed,
     totals: Mutex<Option<(Instant, Totals)>>,
     /// Last, so that the connections are dropped while it still runs.
@@ -160,16 +161,18 @@ impl PostgresBackend {
             Listening::Off => None,
         };
         let terms = Terms::new(&schema, (settings.statement_timeout, settings.lock_timeout));
+        let shared = Arc::new(Shared { terms, seen: Arc::default(), rewriting: Arc::default() });
+        // The others are for groups of free stores and for readers.
+        let waiting_max = settings.connections_max / 2;
         migrate::require_current(&*pool.get().map_err(Failure::into_error)?, settings)?;
         Ok(Self {
             settings: settings.clone(),
-            terms: Arc::new(terms),
+            groups: Groups::new(Arc::clone(&shared.rewriting), waiting_max),
+            shared,
             pool,
             direct,
             feed: Feed::new(listener),
             totals: Mutex::default(),
-            groups: Groups::default(),
-            seen: Arc::default(),
             runtime,
         })
     }
@@ -189,8 +192,7 @@ impl PostgresBackend {
         loop {
             let (worked, consequence) = match self.pool.get() {
                 Ok(client) => {
-                    let transaction =
-                        Transaction::read(client, Arc::clone(&self.terms), Arc::clone(&self.seen));
+                    let transaction = Transaction::read(client, Arc::clone(&self.shared));
                     let worked = work(&transaction);
                     if transaction.failure().is_none() {
                         transaction.end();
@@ -200,7 +202,9 @@ impl PostgresBackend {
                 Err(failure) => (Err(failure.into_error()), None),
             };
             match consequence {
-                Some(Consequence::Repeat | Consequence::Reconnect) if Instant::now() < deadline => {
+                Some(Consequence::Repeat | Consequence::Reconnect | Consequence::Rewritten)
+                    if Instant::now() < deadline =>
+                {
                     self.prepare_to_repeat(consequence);
                     thread::sleep(backoff.pause());
                 }
@@ -234,9 +238,7 @@ impl PostgresBackend {
             let worked = work(&write);
             match write.end(worked) {
                 Ended::Done(answer) => return answer,
-                Ended::Again(_, Pause::Backoff, error) if Instant::now() >= deadline => {
-                    return Err(error);
-                }
+                Ended::Again(.., error) if Instant::now() >= deadline => return Err(error),
                 Ended::Again(next, pause, _) => {
                     route = next;
                     if pause == Pause::Backoff {
@@ -247,13 +249,14 @@ impl PostgresBackend {
         }
     }
 
-    /// Returns a transaction that has not begun.
-    fn begin(&self, scope: Scope) -> Result<Transaction, (Error, Option<Consequence>)> {
-        match self.pool.get() {
-            Ok(client) => {
-                let (terms, seen) = (Arc::clone(&self.terms), Arc::clone(&self.seen));
-                Ok(Transaction::write(client, (terms, seen), scope))
-            }
+    /// Returns a transaction that has not begun; waits for a connection until a deadline.
+    fn begin(
+        &self,
+        scope: Scope,
+        deadline: Instant,
+    ) -> Result<Transaction, (Error, Option<Consequence>)> {
+        match self.pool.get_by(deadline.min(Instant::now() + self.settings.pool_timeout)) {
+            Ok(client) => Ok(Transaction::write(client, Arc::clone(&self.shared), scope)),
             Err(failure) => {
                 let consequence = failure.consequence();
                 Err((failure.into_error(), Some(consequence)))
@@ -291,8 +294,14 @@ impl PostgresBackend {
 }
 
 impl Database for PostgresBackend {
-    fn transaction(&self) -> Result<Transaction, (Error, Option<Consequence>)> {
-        self.begin(Scope::Store)
+    fn transaction(&self, deadline: Instant) -> Result<Transaction, (Error, Option<Consequence>)> {
+        self.begin(Scope::Store, deadline)
+    }
+
+    fn patience(&self) -> Duration {
+        // Locks, a commit, and the look-up of its outcome.
+        let longest = self.settings.lock_timeout + self.shared.terms.answer_timeout;
+        longest.saturating_mul(3)
     }
 
     fn commit(&self, transaction: Transaction) -> Result<Result<(), Refused>, Error> {
@@ -309,7 +318,7 @@ impl Database for PostgresBackend {
         match &committed {
             Ok(Ok(())) if has_changed => {
                 if let Some(counter) = counter {
-                    self.seen.note(counter);
+                    self.shared.seen.note(counter);
                 }
                 self.feed.notify();
             }
@@ -354,7 +363,9 @@ impl Backend for PostgresBackend {
     }
 
     fn write(&self, _: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.run_write(Route::Grouped(Company::Any), &mut |write| work(&mut Rows::of_write(write)))
+        self.run_write(Route::Grouped(Retry::Grouped), &mut |write| {
+            work(&mut Rows::of_write(write))
+        })
     }
 
     fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {

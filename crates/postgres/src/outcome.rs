@@ -16,12 +16,11 @@ use std::time::Instant;
 use quipu_core::Error;
 
 use crate::PostgresBackend;
-use crate::buffer::Statement;
 use crate::error::{self, Failure};
 use crate::group::Refused;
 use crate::retry::{Backoff, random_bits};
 use crate::transaction::Transaction;
-use crate::values::{Bits, Columns as _, params};
+use crate::values::{Bits, Columns as _, Parameter, params};
 
 /// What a commit is recognized by.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +53,7 @@ impl Marker {
     }
 
     /// Returns the statement that notes the commit.
-    pub(crate) fn note(self) -> Statement {
+    pub(crate) fn note(self) -> (&'static str, Vec<Box<dyn Parameter + Send>>) {
         (NOTE, vec![Box::new(self.connection), Box::new(self.bits)])
     }
 }
@@ -86,9 +85,14 @@ impl PostgresBackend {
 
     fn try_to_look_up(&self, marker: Marker, deadline: Instant) -> Result<bool, Failure> {
         let client = self.pool.get_by(deadline)?;
-        let deadline = deadline.min(Instant::now() + self.terms.answer_timeout);
+        let deadline = deadline.min(Instant::now() + self.shared.terms.answer_timeout);
         let committed = client
-            .query(deadline, Some(&self.terms.begin_write), CLOSE, params![marker.connection])
+            .query(
+                deadline,
+                Some(&self.shared.terms.begin_write),
+                CLOSE,
+                params![marker.connection],
+            )
             .and_then(|rows| {
                 client.heard().take();
                 client.batch(deadline, "COMMIT")?;

@@ -30,3 +30,5 @@ mod securing;
 mod sharing;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/waiting.rs"]
+mod waiting;

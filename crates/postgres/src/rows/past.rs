@@ -17,17 +17,18 @@ pub(super) fn versions_at(
     at: Timestamp,
     view: View,
 ) -> Result<Vec<Version>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
-    let newest =
-        "SELECT max(n.at) FROM versions n WHERE n.store = $1 AND n.at <= $2 AND n.memory =";
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Vec::new()) };
+    let newest = format!(
+        "SELECT max(n.at) FROM versions_{part} n WHERE n.store = $1 AND n.at <= $2 AND n.memory ="
+    );
     let sql = format!(
         "{} WHERE v.store = $1 AND v.operation <> 'deleted' AND v.at IN (
             SELECT CASE WHEN m.updated_at <= $2 THEN m.updated_at ELSE ({newest} m.id) END
-              FROM memories m WHERE m.store = $1
+              FROM memories_{part} m WHERE m.store = $1
             UNION ALL
-            SELECT ({newest} d.memory) FROM versions d
+            SELECT ({newest} d.memory) FROM versions_{part} d
               WHERE d.store = $1 AND d.operation = 'deleted' AND d.at > $2)",
-        select(view)
+        select(part, view)
     );
     let rows = transaction.query(&sql, params![num, at.as_micros()])?;
     let mut versions =

@@ -162,7 +162,8 @@ pub(super) fn put_session(transaction: &Transaction, session: &Session) -> Resul
         ON CONFLICT (id) DO UPDATE SET title = excluded.title, metadata = excluded.metadata,
             details = excluded.details, token = excluded.token,
             updated_at = excluded.updated_at, archived_at = excluded.archived_at,
-            token_expires_at = excluded.token_expires_at, key = excluded.key";
+            token_expires_at = excluded.token_expires_at, key = excluded.key
+        RETURNING xmax <> 0";
     let values = params![
         bits(session.id),
         bits(session.workspace),
@@ -176,7 +177,7 @@ pub(super) fn put_session(transaction: &Transaction, session: &Session) -> Resul
         session.token_expires_at.map(Timestamp::as_micros),
         session.key.map(bits),
     ];
-    transaction.execute(sql, values)?;
+    transaction.execute_replacing("sessions", sql, values)?;
     if let Some(key) = session.key {
         // Together with the parent of the key, which is known only as long as the key is kept.
         let sql = "INSERT INTO session_keys (key, session)
@@ -263,10 +264,12 @@ pub(super) fn remove_session(transaction: &Transaction, id: SessionId) -> Result
     transaction.require_administration()?;
     events::remove_all(transaction, &[id])?;
     detach_all(transaction, id)?;
+    transaction.lose("sessions");
     transaction.execute("DELETE FROM sessions WHERE id = $1", params![bits(id)]).map(drop)
 }
 
 fn detach_all(transaction: &Transaction, id: SessionId) -> Result<(), Error> {
+    transaction.lose("attachments");
     let sql = "DELETE FROM attachments WHERE session = $1";
     transaction.execute(sql, params![bits(id)]).map(drop)
 }

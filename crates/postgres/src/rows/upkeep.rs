@@ -52,8 +52,9 @@ pub(crate) fn totals(transaction: &Transaction) -> Result<Totals, Error> {
 }
 
 /// What rows belong to: table, column, and where the owners are.
-const OWNERS: [(&str, &str, &str); 14] = [
+const OWNERS: [(&str, &str, &str); 15] = [
     ("stores", "workspace", "SELECT id FROM workspaces"),
+    ("store_texts", "store", NUMBERS),
     ("memories", "store", NUMBERS),
     ("versions", "store", NUMBERS),
     ("refusals", "store", NUMBERS),
@@ -118,23 +119,26 @@ const REMOVED_ROWS_MAX: usize = 1_000;
 pub(crate) fn remove_deleted(transaction: &Transaction) -> Result<bool, Error> {
     let sql = "SELECT num FROM removed_stores ORDER BY num LIMIT 1";
     let Some(row) = transaction.query_one(sql, &[])? else { return Ok(false) };
-    let num: i64 = row.value(0)?;
-    let limit = number(REMOVED_ROWS_MAX);
-    let sql = "WITH gone AS (DELETE FROM versions WHERE store = $1 AND at IN
-            (SELECT at FROM versions WHERE store = $1 LIMIT $2) RETURNING 1),
-        gone_too AS (DELETE FROM memories WHERE store = $1 AND path IN
-            (SELECT path FROM memories WHERE store = $1 LIMIT $2) RETURNING 1)
-        SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM gone_too)";
-    let deleted = transaction.execute(sql, params![num, limit])?;
+    let (num, part) = transaction.place_of(row.value(0)?)?;
+    transaction.require_erasure(Some(num));
+    let sql = format!(
+        "WITH gone AS (DELETE FROM versions_{part} WHERE store = $1 AND at IN
+            (SELECT at FROM versions_{part} WHERE store = $1 LIMIT $2) RETURNING 1),
+        gone_too AS (DELETE FROM memories_{part} WHERE store = $1 AND path IN
+            (SELECT path FROM memories_{part} WHERE store = $1 LIMIT $2) RETURNING 1)
+        SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM gone_too)"
+    );
+    let deleted = transaction.execute(&sql, params![num, number(REMOVED_ROWS_MAX)])?;
     let deleted_count = deleted.first().map_or(Ok(0), |row| row.count(0))?;
     if deleted_count == 0 {
         for sql in [
-            "DELETE FROM refusals WHERE store = $1",
-            "DELETE FROM tombstones WHERE store = $1",
-            "DELETE FROM horizons WHERE store = $1",
-            "DELETE FROM removed_stores WHERE num = $1",
+            format!("DELETE FROM refusals_{part} WHERE store = $1"),
+            format!("DELETE FROM store_texts_{part} WHERE store = $1"),
+            "DELETE FROM tombstones WHERE store = $1".to_owned(),
+            "DELETE FROM horizons WHERE store = $1".to_owned(),
+            "DELETE FROM removed_stores WHERE num = $1".to_owned(),
         ] {
-            transaction.execute(sql, params![num])?;
+            transaction.execute(&sql, params![num])?;
         }
     }
     Ok(true)

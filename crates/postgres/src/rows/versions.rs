@@ -14,10 +14,10 @@ use crate::values::{Bits, Columns as _, List, Param, bits, number, params};
 pub(crate) const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes, v.actor, v.at, \
     v.redacted_at, v.redacted_by, v.undone_to, v.reason";
 
-pub(super) fn select(view: View) -> String {
+pub(super) fn select(part: u8, view: View) -> String {
     match view {
-        View::Basic => format!("SELECT {COLUMNS}, NULL::text FROM versions v"),
-        View::Full => format!("SELECT {COLUMNS}, v.content FROM versions v"),
+        View::Basic => format!("SELECT {COLUMNS}, NULL::text FROM versions_{part} v"),
+        View::Full => format!("SELECT {COLUMNS}, v.content FROM versions_{part} v"),
     }
 }
 
@@ -30,8 +30,8 @@ pub(super) fn version(
     if let Some(known) = transaction.known(|overlay| overlay.version(store, id, view)) {
         return Ok(Some(known));
     }
-    let Some(num) = transaction.number(store)? else { return Ok(None) };
-    let sql = format!("{} WHERE v.store = $1 AND v.at = $2 AND v.id = $3", select(view));
+    let Some((num, part)) = transaction.place(store)? else { return Ok(None) };
+    let sql = format!("{} WHERE v.store = $1 AND v.at = $2 AND v.id = $3", select(part, view));
     let row = transaction.query_one(&sql, params![num, id.created_at().as_micros(), bits(id)])?;
     row.map(|row| from_row(&row, store)).transpose()
 }
@@ -48,7 +48,7 @@ pub(super) fn versions(
     store: StoreId,
     query: &VersionQuery,
 ) -> Result<Vec<Version>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Vec::new()) };
     let filter = &query.filter;
     let last = match query.before {
         Some(before) => {
@@ -83,7 +83,7 @@ pub(super) fn versions(
     }
     let sql = format!(
         "{} WHERE v.store = $1 AND v.at >= $2 AND v.at <= $3{conditions} ORDER BY v.at DESC LIMIT $4",
-        select(query.view),
+        select(part, query.view),
     );
     let rows = transaction.query(&sql, &values.params())?;
     rows.iter().map(|row| from_row(row, store)).collect()
@@ -122,14 +122,14 @@ pub(crate) fn from_row(row: &Row, store: StoreId) -> Result<Version, Error> {
 
 /// Returns when a version of a store was last made; 1970 if none is kept.
 pub(super) fn changed_at(transaction: &Transaction, store: StoreId) -> Result<Timestamp, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Timestamp::MIN) };
-    let sql = "SELECT at FROM versions WHERE store = $1 ORDER BY at DESC LIMIT 1";
-    let row = transaction.query_one(sql, params![num])?;
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Timestamp::MIN) };
+    let sql = format!("SELECT at FROM versions_{part} WHERE store = $1 ORDER BY at DESC LIMIT 1");
+    let row = transaction.query_one(&sql, params![num])?;
     row.map(|row| row.moment(0)).transpose().map(|at| at.unwrap_or(Timestamp::MIN))
 }
 
 pub(super) fn commit(transaction: &Transaction, commit: &Commit) -> Result<(), Error> {
-    let num = transaction.number(commit.version.store)?.ok_or_else(damaged)?;
+    let (num, _) = transaction.place(commit.version.store)?.ok_or_else(damaged)?;
     transaction.add_commit(num, commit)
 }
 
@@ -140,21 +140,23 @@ pub(super) fn redact(
     redaction: &Redaction,
 ) -> Result<(), Error> {
     let Some(version) = version(transaction, store, id, View::Basic)? else { return Ok(()) };
-    let num = transaction.number(store)?.ok_or_else(damaged)?;
+    let (num, part) = transaction.place(store)?.ok_or_else(damaged)?;
     if let Some(path) = &version.path {
-        let sql = "DELETE FROM refusals WHERE store = $1 AND path = $2";
-        transaction.execute(sql, params![num, path.as_str().as_bytes()])?;
+        let sql = format!("DELETE FROM refusals_{part} WHERE store = $1 AND path = $2");
+        transaction.execute(&sql, params![num, path.as_str().as_bytes()])?;
     }
-    let sql = "UPDATE versions SET path = NULL, hash = NULL, size_bytes = NULL, reason = NULL,
+    let sql = format!(
+        "UPDATE versions_{part} SET path = NULL, hash = NULL, size_bytes = NULL, reason = NULL,
             content = NULL, redacted_at = $3, redacted_by = $4
-         WHERE store = $1 AND at = $2";
+         WHERE store = $1 AND at = $2"
+    );
     let values = params![
         num,
         id.created_at().as_micros(),
         redaction.at.as_micros(),
         redaction.by.to_string(),
     ];
-    transaction.execute(sql, values)?;
+    transaction.execute(&sql, values)?;
     forgetting::set_pending(transaction, store, version.memory)
 }
 

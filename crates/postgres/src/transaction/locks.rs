@@ -5,7 +5,8 @@ use quipu_core::model::{SessionId, StoreId, Timestamp};
 use quipu_core::{Error, ErrorKind};
 
 use super::{Counter, Scope, Transaction};
-use crate::error::{Consequence, damaged};
+use crate::error::{self, Consequence, damaged};
+use crate::partition::Partition;
 use crate::values::{Columns as _, bits, params};
 
 impl Transaction {
@@ -31,6 +32,34 @@ impl Transaction {
             writing.announced.set(writing.announced.get().or(Some(store)));
         }
         self.number(store).map(drop)
+    }
+
+    /// Returns the number of a store for its rows, and of the tables with its text; a write locks the store
+    /// first.
+    pub(crate) fn place(&self, store: StoreId) -> Result<Option<(i64, u8)>, Error> {
+        let Some(num) = self.number(store)? else { return Ok(None) };
+        self.place_of(num).map(Some)
+    }
+
+    /// Returns the same for the number of a store, which a write has locked.
+    pub(crate) fn place_of(&self, num: i64) -> Result<(i64, u8), Error> {
+        let partition = Partition::of_store(num);
+        self.enter_partition(partition)?;
+        Ok((num, partition.number()))
+    }
+
+    /// Locks the tables of a partition, with the next statement.
+    pub(crate) fn enter_partition(&self, partition: Partition) -> Result<(), Error> {
+        if self.partitions.borrow().contains(&partition) {
+            return Ok(());
+        }
+        if self.shared.rewriting.has(partition) {
+            self.failure.set(Some(Consequence::Rewritten));
+            return Err(error::being_rewritten());
+        }
+        self.partitions.borrow_mut().insert(partition);
+        self.entering.borrow_mut().push(partition);
+        Ok(())
     }
 
     /// Returns the number of a store for its rows; a write locks the store first.
@@ -113,6 +142,13 @@ impl Transaction {
         self.run(sql, params![bits(session)]).map(drop)
     }
 
+    /// Returns the number of the table with the events of a session.
+    pub(crate) fn session_part(&self, session: SessionId) -> Result<u8, Error> {
+        let partition = Partition::of_session(session);
+        self.enter_partition(partition)?;
+        Ok(partition.number())
+    }
+
     /// Fails unless the transaction may change the events of a session.
     pub(crate) fn require_session(&self, session: SessionId) -> Result<(), Error> {
         match &self.writing {
@@ -154,7 +190,7 @@ impl Transaction {
         self.enter()?;
         let rows = self.run(sql, &[])?;
         let counter = Counter::of(rows.first().ok_or_else(damaged)?)?;
-        let counter = match self.seen.next_generation(counter) {
+        let counter = match self.shared.seen.next_generation(counter) {
             Some(next) => {
                 writing.has_changed.set(true);
                 next
