@@ -58,7 +58,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Runs `work` in a transaction. From its first call on, no other write of any process overlaps it,
     /// except those that cannot get in its way: a write that begins by announcing a store
     /// ([`Writer::read_ahead`]) excludes only the writes that touch this store, and all those that want a
-    /// stamp while it has one.
+    /// stamp while it has one. So a write that decides by what it reads of several stores locks them first
+    /// ([`Writer::lock_stores`]).
     ///
     /// The wait for other writers is bounded; its end is [`StorageBusy`](crate::ErrorKind::StorageBusy)
     /// with a message that says who was waited for.
@@ -319,6 +320,15 @@ pub trait Writer: Reader + AgentWriter {
         Ok(())
     }
 
+    /// Announces the stores that the transaction is about. From here on until it ends, no other write of any
+    /// process touches one of them, and what is read of them is what the last of those writes has left.
+    ///
+    /// It is called before anything is changed. An embedded backend does nothing here: there, writes do not
+    /// overlap.
+    fn lock_stores(&mut self, _: &[StoreId]) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns the place and the moment of the next change of this transaction.
     ///
     /// The sequence is the one after the newest change. The moment is `now`, or the next one after the
@@ -352,13 +362,12 @@ pub trait Writer: Reader + AgentWriter {
     /// The change feed gets an [`Event::Version`] and the store's usage follows.
     fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
 
-    /// Takes path, text, hash, size and reason out of a version and records who did it. Refusals that
-    /// name the path go with them. Erasing is pending from then on.
+    /// Takes path, text, hash, size and reason out of versions of a store and records who did it. Refusals
+    /// that name one of the paths go with them. Erasing is pending from then on.
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error>;
 
     /// Records that a memory was read at a moment. No version is made.

@@ -23,12 +23,13 @@ use quipu_core::backend::{
     SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
-    CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
+    CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
     Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
     Version, VersionId, View, Workspace, WorkspaceId,
 };
 
 use crate::transaction::Transaction;
+use crate::values::Bits;
 use crate::write::Write;
 
 /// The rows that one transaction sees.
@@ -251,6 +252,10 @@ impl Writer for Rows<'_, '_> {
         }
     }
 
+    fn lock_stores(&mut self, stores: &[StoreId]) -> Result<(), Error> {
+        self.transaction()?.lock_stores(stores)
+    }
+
     fn next_stamp(&mut self, now: Timestamp) -> Result<Stamp, Error> {
         self.transaction()?.next_stamp(now)
     }
@@ -282,10 +287,9 @@ impl Writer for Rows<'_, '_> {
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error> {
-        versions::redact(self.transaction()?, store, version, redaction)
+        versions::redact(self.transaction()?, store, redactions)
     }
 
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error> {
@@ -306,7 +310,7 @@ impl Writer for Rows<'_, '_> {
 
     fn require_erasure(&mut self, store: StoreId) -> Result<(), Error> {
         // No memory has this id, so nothing that was derived from one is erased.
-        let none = MemoryId::from_bits(0);
+        let none = vec![Bits(0)];
         forgetting::set_pending(self.transaction()?, store, none)
     }
 

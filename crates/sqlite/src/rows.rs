@@ -302,10 +302,13 @@ impl Writer for Rows<'_> {
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error> {
-        versions::redact(self.connection()?, store, version, redaction).or_storage_error()
+        let connection = self.connection()?;
+        let mut redactions = redactions.iter();
+        redactions
+            .try_for_each(|(id, redaction)| versions::redact(connection, store, *id, redaction))
+            .or_storage_error()
     }
 
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error> {

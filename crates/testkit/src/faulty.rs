@@ -287,7 +287,8 @@ impl Writer for FaultyWriter<'_> {
         fn restore_store(write, id: StoreId) -> ();
         fn remove_store(write, id: StoreId) -> ();
         fn commit(write, commit: &Commit) -> ();
-        fn redact(write, store: StoreId, version: VersionId, redaction: &Redaction) -> ();
+        fn lock_stores(write, stores: &[StoreId]) -> ();
+        fn redact(write, store: StoreId, redactions: &[(VersionId, Redaction)]) -> ();
         fn touch(write, store: StoreId, memory: MemoryId, at: Timestamp) -> ();
         fn prune(write, rule: &PruneRule, limit: usize) -> usize;
         fn put_refusal(write, refusal: &Refusal, kept_count: usize) -> ();

@@ -391,11 +391,11 @@ impl Writer for State {
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error> {
-        let version = self.versions.get_mut(&version).filter(|version| version.store == store);
-        if let Some(version) = version {
+        for (id, redaction) in redactions {
+            let version = self.versions.get_mut(id).filter(|version| version.store == store);
+            let Some(version) = version else { continue };
             let path = version.path.as_ref().map(MemoryPath::as_str);
             self.refusals.retain(|it| it.store != store || Some(it.path.as_str()) != path);
             version.path = None;

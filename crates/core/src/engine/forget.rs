@@ -13,7 +13,9 @@ mod plan;
 mod selection;
 mod written;
 
-use crate::backend::Sequence;
+use std::collections::HashSet;
+
+use crate::backend::{Change, Reader, Sequence};
 use crate::model::{
     Actor, CopyMade, DefinitionId, HeadChange, Key, MemoryId, MemoryPath, Name, Proof, Reason,
     Receipt, ReceiptId, Refusal, SessionId, Store, StoreId, Timestamp, VersionId, WorkspaceId,
@@ -21,9 +23,10 @@ use crate::model::{
 use crate::{Error, ErrorKind};
 
 use super::erasing::incomplete;
+use super::feed::{Changes, changes_after};
 use super::{Engine, Page};
 
-pub(super) use apply::{new_receipt, redact_version};
+pub(super) use apply::{new_receipt, redact_versions};
 pub use selection::{Carrier, Matcher, Pattern, Selection};
 
 /// How many copies of a workspace are remembered.
@@ -258,7 +261,11 @@ impl Engine {
         // write transaction.
         let first = self.plan_redaction(scope, selection, terms.heads)?;
         let id = self.remove(|ledger| {
-            let same = ledger.reader().newest_change()?.0 == first.sequence;
+            // Before anything is compared: a write to one of them may be about to be committed.
+            let stores: Vec<_> =
+                plan::stores_in(ledger.reader(), scope)?.iter().map(|store| store.id).collect();
+            ledger.writer.lock_stores(&stores)?;
+            let same = is_unchanged(ledger.reader(), first.sequence, &stores)?;
             let planned = plan::plan_again(
                 ledger.reader(),
                 scope,
@@ -321,6 +328,21 @@ impl Engine {
     pub fn note_copy(&self, copy: &CopyMade) -> Result<(), Error> {
         self.write(|ledger| ledger.writer.put_copy_made(copy, COPIES_MADE_KEPT))
     }
+}
+
+/// How many changes of other stores are looked through; beyond that, everything is searched again.
+const CHANGES_MAX: usize = 10_000;
+
+/// Returns whether nothing has changed in some stores after a sequence.
+fn is_unchanged(
+    reader: &dyn Reader,
+    since: Sequence,
+    stores: &[StoreId],
+) -> Result<bool, Error> {
+    let Changes { items, has_gap } = changes_after(reader, since, CHANGES_MAX)?;
+    let stores: HashSet<_> = stores.iter().collect();
+    let is_other = |change: &Change| !stores.contains(&change.store);
+    Ok(!has_gap && items.len() < CHANGES_MAX && items.iter().all(is_other))
 }
 
 /// Refuses a plan that is not the one that the caller has seen.

@@ -7,7 +7,7 @@ use quipu_core::model::{CopyMade, Id as _, MemoryId, StoreId, Timestamp, Tombsto
 use tokio_postgres::Row;
 
 use crate::transaction::Transaction;
-use crate::values::{Bits, Columns as _, bits, misfit, number, params};
+use crate::values::{Bits, Columns as _, List, bits, misfit, number, params};
 
 pub(super) fn tombstones(
     transaction: &Transaction,
@@ -126,20 +126,21 @@ pub(super) fn pending(transaction: &Transaction) -> Result<Vec<PendingErasure>, 
 /// Erasures that are complete are deleted. Starting from the sequence keeps the count growing across such
 /// a deletion, so that a thread that still has the old count does not take this removal for erased.
 const SET_PENDING: &str = "INSERT INTO erasures
-    SELECT $1, $2, (SELECT sequence FROM counter) + 1
+    SELECT $1, memory, (SELECT sequence FROM counter) + 1
+        FROM (SELECT DISTINCT unnest($2::uuid[]) AS memory) lost ORDER BY memory
     ON CONFLICT (store, memory) DO UPDATE SET count = greatest(erasures.count + 1, excluded.count)";
 
 pub(super) fn set_pending(
     transaction: &Transaction,
     store: StoreId,
-    memory: MemoryId,
+    memories: Vec<Bits>,
 ) -> Result<(), Error> {
     let number = transaction.number(store)?;
     if number.is_none() && store.bits() != 0 {
         return Ok(());
     }
     transaction.require_erasure(number);
-    transaction.execute(SET_PENDING, params![bits(store), bits(memory)]).map(drop)
+    transaction.execute(SET_PENDING, params![bits(store), List(memories)]).map(drop)
 }
 
 /// The same for a store that is about to be removed.
@@ -148,5 +149,5 @@ pub(crate) fn set_store_pending(
     (store, number): (StoreId, Option<i64>),
 ) -> Result<(), Error> {
     transaction.require_erasure(number);
-    transaction.execute(SET_PENDING, params![bits(store), Bits::MAX]).map(drop)
+    transaction.execute(SET_PENDING, params![bits(store), List(vec![Bits::MAX])]).map(drop)
 }

@@ -136,28 +136,41 @@ pub(super) fn commit(transaction: &Transaction, commit: &Commit) -> Result<(), E
 pub(super) fn redact(
     transaction: &Transaction,
     store: StoreId,
-    id: VersionId,
-    redaction: &Redaction,
+    redactions: &[(VersionId, Redaction)],
 ) -> Result<(), Error> {
-    let Some(version) = version(transaction, store, id, View::Basic)? else { return Ok(()) };
-    let (num, part) = transaction.place(store)?.ok_or_else(damaged)?;
-    if let Some(path) = &version.path {
-        let sql = format!("DELETE FROM refusals_{part} WHERE store = $1 AND path = $2");
-        transaction.execute(&sql, params![num, path.as_str().as_bytes()])?;
-    }
+    let Some((num, part)) = transaction.place(store)? else { return Ok(()) };
+    let moment = |(id, _): &(VersionId, Redaction)| id.created_at().as_micros();
+    let moments = List(redactions.iter().map(moment).collect::<Vec<_>>());
+    let ids = List(redactions.iter().map(|(id, _)| bits(*id)).collect::<Vec<_>>());
+    // Paths are compared as bytes, since those of refusals are.
     let sql = format!(
-        "UPDATE versions_{part} SET path = NULL, hash = NULL, size_bytes = NULL, reason = NULL,
-            content = NULL, redacted_at = $3, redacted_by = $4
-         WHERE store = $1 AND at = $2"
+        "SELECT v.memory, convert_to(v.path, 'UTF8') FROM versions_{part} v
+         JOIN unnest($2::bigint[], $3::uuid[]) r (at, id) ON v.at = r.at AND v.id = r.id
+         WHERE v.store = $1"
     );
-    let values = params![
-        num,
-        id.created_at().as_micros(),
-        redaction.at.as_micros(),
-        redaction.by.to_string(),
-    ];
+    let rows = transaction.query(&sql, params![num, moments, ids])?;
+    let (mut memories, mut paths) = (Vec::new(), Vec::new());
+    for row in &rows {
+        memories.push(row.value::<Bits>(0)?);
+        paths.extend(row.value::<Option<Vec<u8>>>(1)?);
+    }
+    if memories.is_empty() {
+        return Ok(());
+    }
+    let sql = format!("DELETE FROM refusals_{part} WHERE store = $1 AND path = ANY ($2)");
+    transaction.execute(&sql, params![num, List(paths)])?;
+    let sql = format!(
+        "UPDATE versions_{part} v SET path = NULL, hash = NULL, size_bytes = NULL, reason = NULL,
+            content = NULL, redacted_at = r.redacted_at, redacted_by = r.redacted_by
+         FROM unnest($2::bigint[], $3::uuid[], $4::bigint[], $5::text[])
+            r (at, id, redacted_at, redacted_by)
+         WHERE v.store = $1 AND v.at = r.at AND v.id = r.id"
+    );
+    let when = redactions.iter().map(|(_, redaction)| redaction.at.as_micros());
+    let by = redactions.iter().map(|(_, redaction)| redaction.by.to_string());
+    let values = params![num, moments, ids, List(when.collect()), List(by.collect::<Vec<_>>())];
     transaction.execute(&sql, values)?;
-    forgetting::set_pending(transaction, store, version.memory)
+    forgetting::set_pending(transaction, store, memories)
 }
 
 pub(super) fn prune(

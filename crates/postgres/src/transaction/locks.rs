@@ -7,7 +7,7 @@ use quipu_core::{Error, ErrorKind};
 use super::{Counter, Scope, Transaction};
 use crate::error::{self, Consequence, damaged};
 use crate::partition::Partition;
-use crate::values::{Columns as _, bits, params};
+use crate::values::{Columns as _, List, bits, params};
 
 impl Transaction {
     /// Locks what a write that has not announced a store needs at least.
@@ -32,6 +32,24 @@ impl Transaction {
             writing.announced.set(writing.announced.get().or(Some(store)));
         }
         self.number(store).map(drop)
+    }
+
+    /// Locks several stores, in the order in which everybody does.
+    pub(crate) fn lock_stores(&self, stores: &[StoreId]) -> Result<(), Error> {
+        self.require_administration()?;
+        self.enter()?;
+        let Some(writing) = self.writing.as_ref().filter(|it| it.scope != Scope::Exclusive) else {
+            return Ok(());
+        };
+        let ids = List(stores.iter().map(|store| bits(*store)).collect::<Vec<_>>());
+        let sql = "SELECT id, num FROM stores WHERE id = ANY ($1) ORDER BY id FOR UPDATE";
+        let rows = self.run(sql, params![ids])?;
+        self.numbers.borrow_mut().extend(stores.iter().map(|store| (*store, None)));
+        for row in &rows {
+            self.numbers.borrow_mut().insert(row.id(0)?, Some(row.value(1)?));
+        }
+        writing.locked.borrow_mut().extend(stores);
+        Ok(())
     }
 
     /// Returns the number of a store for its rows, and of the tables with its text; a write locks the store

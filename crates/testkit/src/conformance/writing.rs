@@ -239,7 +239,7 @@ pub fn refusals_are_bounded_and_removed_with_a_redaction(fixture: &Fixture) {
         writer.commit(&Rows::commit(1, None, Some(&first)))?;
         writer.commit(&Rows::commit(2, Some(&first), Some(&second)))?;
         let redaction = Redaction { at: Rows::at(5), by: Rows::actor("grace") };
-        writer.redact(store.id, first.version, &redaction)
+        writer.redact(store.id, &[(first.version, redaction.clone())])
     });
     fixture.read(|reader| {
         assert_eq!(reader.refusals(store.id, 10)?, kept[1..]);
@@ -265,9 +265,9 @@ pub fn redaction_takes_out_path_text_hash_and_size(fixture: &Fixture) {
         writer.commit(&created)?;
         writer.commit(&Rows::commit(2, Some(&first), Some(&second)))?;
         // In another store the version is not known, so nothing happens.
-        writer.redact(Rows::store(2).id, first.version, &redaction)?;
+        writer.redact(Rows::store(2).id, &[(first.version, redaction.clone())])?;
         assert!(writer.version(store.id, first.version, View::Full)?.expect("it").path.is_some());
-        writer.redact(store.id, first.version, &redaction)
+        writer.redact(store.id, &[(first.version, redaction.clone())])
     });
     let expected = quipu_core::model::Version {
         path: None,
