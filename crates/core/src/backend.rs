@@ -145,6 +145,9 @@ pub type WriteWork<'a> = dyn FnMut(&mut dyn Writer) -> Result<(), Error> + 'a;
 /// What [`Backend::watch`] calls; returns whether the watch is over.
 pub type WatchWork<'a> = dyn FnMut() -> Result<bool, Error> + 'a;
 
+/// How many changes are looked through at a time for removals.
+const REMOVALS_PAGE: usize = 1_000;
+
 /// Reads a snapshot.
 ///
 /// A store that does not exist has no memories and no versions, and its usage is zero.
@@ -267,6 +270,22 @@ pub trait Reader: AgentReader {
     ///
     /// Whether changes have been pruned in between is for [`oldest_change`](Self::oldest_change) to say.
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error>;
+
+    /// Returns at most `limit` changes after a sequence that have removed text, in order: redactions and
+    /// deletions of stores.
+    fn removals(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
+        let (mut removals, mut after) = (Vec::new(), after);
+        while removals.len() < limit {
+            let changes = self.changes(after, limit.max(REMOVALS_PAGE))?;
+            let Some(last) = changes.last() else { break };
+            after = last.sequence;
+            let removes =
+                |change: &Change| matches!(change.event, Event::Redacted(_) | Event::StoreDeleted);
+            removals.extend(changes.into_iter().filter(removes));
+        }
+        removals.truncate(limit);
+        Ok(removals)
+    }
 
     /// Returns the cursor that was put under a name.
     fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error>;

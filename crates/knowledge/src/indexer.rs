@@ -27,6 +27,7 @@ mod freshness;
 mod parts;
 mod reading;
 mod scanning;
+mod searches;
 mod turn;
 mod upkeep;
 

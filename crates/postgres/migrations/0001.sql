@@ -177,6 +177,8 @@ CREATE TABLE changes (
     version uuid
 );
 CREATE INDEX changes_by_moment ON changes (at);
+-- What has removed text is looked for by each host that has an index, however long ago that was used.
+CREATE INDEX removals ON changes (sequence) WHERE event IN ('redacted', 'store_deleted');
 
 -- How far followers of the feed have come.
 CREATE TABLE cursors (

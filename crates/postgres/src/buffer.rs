@@ -317,5 +317,6 @@ fn words(event: Event) -> (&'static str, Option<VersionId>) {
         Event::StoreUpdated => ("store_updated", None),
         Event::StoreArchived => ("store_archived", None),
         Event::StoreDeleted => ("store_deleted", None),
+        Event::Restarted => ("restarted", None),
     }
 }

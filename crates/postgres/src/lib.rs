@@ -33,6 +33,7 @@ mod transfer;
 mod values;
 mod write;
 
+use std::cell::Cell;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -337,24 +338,33 @@ impl Refused {
 
 impl Backend for PostgresBackend {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        let mut lacks_changes = false;
+        let lacks_changes = Cell::new(false);
         let mut run = |transaction: &Transaction| {
             let worked = work(&Rows::new(transaction));
-            lacks_changes = transaction.lacks_changes();
+            lacks_changes.set(transaction.lacks_changes());
             worked
         };
         let worked = self.reading(&mut run);
-        if !lacks_changes {
+        if !lacks_changes.get() {
             return worked;
         }
-        tracing::warn!(
-            "changes that were delivered are lost; all followers of the feed start over"
-        );
-        // Taking the counter begins the new generation.
+        // Taking the counter begins a new generation, unless the primary has the changes after all.
+        let mut is_new = false;
         self.writing(Scope::Administration, &mut |transaction| {
-            transaction.take_counter().map(drop)
+            transaction.take_counter()?;
+            is_new = transaction.has_changed();
+            Ok(())
         })?;
-        self.reading(&mut |transaction| work(&Rows::new(transaction)))
+        if is_new {
+            tracing::warn!(
+                "the database lost changes that had been delivered (failover to a lagging replica?); \
+                 every follower must resynchronize"
+            );
+        }
+        // The connections may lead to a replica behind the same name.
+        self.pool.drop_idle();
+        let worked = self.reading(&mut run);
+        if lacks_changes.get() { Err(error::behind()) } else { worked }
     }
 
     /// Never answers: whether a row is still the row is known only to the database.

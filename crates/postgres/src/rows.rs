@@ -194,6 +194,10 @@ impl Reader for Rows<'_, '_> {
         changes::changes(self.transaction()?, after, limit)
     }
 
+    fn removals(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
+        changes::removals(self.transaction()?, after, limit)
+    }
+
     fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error> {
         changes::cursor(self.transaction()?, name)
     }

@@ -230,6 +230,12 @@ pub fn deliver(
             );
         }
         if changes.is_empty() {
+            if has_gap {
+                // It is ahead of the feed, which is that of an older copy. Waiting for its place to come again
+                // would miss all that come before.
+                seen = engine.newest_sequence()?;
+                engine.keep_cursor(&follower, seen)?;
+            }
             engine.wait(seen, QUIET)?;
             continue;
         }
@@ -280,7 +286,7 @@ fn event_name(event: Event) -> Option<&'static str> {
         Event::StoreCreated => Some("memory_store.created"),
         Event::StoreArchived => Some("memory_store.archived"),
         Event::StoreDeleted => Some("memory_store.deleted"),
-        Event::StoreUpdated | Event::Version(_) | Event::Redacted(_) => None,
+        Event::StoreUpdated | Event::Version(_) | Event::Redacted(_) | Event::Restarted => None,
     }
 }
 

@@ -334,11 +334,7 @@ impl Engine {
 const CHANGES_MAX: usize = 10_000;
 
 /// Returns whether nothing has changed in some stores after a sequence.
-fn is_unchanged(
-    reader: &dyn Reader,
-    since: Sequence,
-    stores: &[StoreId],
-) -> Result<bool, Error> {
+fn is_unchanged(reader: &dyn Reader, since: Sequence, stores: &[StoreId]) -> Result<bool, Error> {
     let Changes { items, has_gap } = changes_after(reader, since, CHANGES_MAX)?;
     let stores: HashSet<_> = stores.iter().collect();
     let is_other = |change: &Change| !stores.contains(&change.store);

@@ -82,6 +82,12 @@ pub(crate) fn no_primary() -> Error {
         .with_hint("promote a replica, or wait until the primary is back")
 }
 
+/// Returns the error for a snapshot that is older than one that was read before.
+pub(crate) fn behind() -> Error {
+    unavailable_because("the database is behind what was read from it before")
+        .with_hint("the URL must lead to the primary only: a replica that lags shows old data")
+}
+
 pub(crate) fn full() -> Error {
     Error::new(ErrorKind::StorageFull, "the disk of the database is full, so nothing was written")
         .with_hint("free some space on the server of the database and try again")

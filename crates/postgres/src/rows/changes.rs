@@ -30,6 +30,18 @@ fn change(row: &Row) -> Result<Change, Error> {
     })
 }
 
+/// Removals are few, and have an index of their own.
+pub(super) fn removals(
+    transaction: &Transaction,
+    after: Sequence,
+    limit: usize,
+) -> Result<Vec<Change>, Error> {
+    let sql = "SELECT sequence, first, at, store, event, version FROM changes
+        WHERE event IN ('redacted', 'store_deleted') AND sequence > $1 ORDER BY sequence LIMIT $2";
+    let rows = transaction.query(sql, params![number(after.0), number(limit)])?;
+    rows.iter().map(change).collect()
+}
+
 pub(super) fn counter(transaction: &Transaction) -> Result<Counter, Error> {
     if let Some(held) = transaction.counter() {
         return Ok(held);
@@ -106,6 +118,7 @@ fn event(row: &Row) -> Result<Event, Error> {
         ("store_updated", None) => Ok(Event::StoreUpdated),
         ("store_archived", None) => Ok(Event::StoreArchived),
         ("store_deleted", None) => Ok(Event::StoreDeleted),
+        ("restarted", None) => Ok(Event::Restarted),
         _ => Err(damaged()),
     }
 }

@@ -1,7 +1,7 @@
 //! What a transaction locks, and when it has to begin again with a larger scope.
 
-use quipu_core::backend::Stamp;
-use quipu_core::model::{SessionId, StoreId, Timestamp};
+use quipu_core::backend::{Change, Event, Stamp};
+use quipu_core::model::{Id as _, SessionId, StoreId, Timestamp};
 use quipu_core::{Error, ErrorKind};
 
 use super::{Counter, Scope, Transaction};
@@ -211,6 +211,13 @@ impl Transaction {
         let counter = match self.shared.seen.next_generation(counter) {
             Some(next) => {
                 writing.has_changed.set(true);
+                self.buffer.borrow_mut().add_change(&Change {
+                    sequence: next.sequence,
+                    transaction: next.sequence,
+                    at: next.at,
+                    store: StoreId::from_bits(0),
+                    event: Event::Restarted,
+                });
                 next
             }
             None => counter,

@@ -32,6 +32,8 @@ pub(crate) struct Options {
     pub(crate) rules: &'static str,
     /// Whether it waits for the disk.
     pub(crate) durability: Durability,
+    /// Where its directory is, if that matters.
+    pub(crate) place: Option<PathBuf>,
     /// The socket directory of the server that this one replicates.
     pub(crate) replicates: Option<PathBuf>,
 }
@@ -100,7 +102,10 @@ impl Cluster {
         let programs = programs().expect(
             "PostgreSQL is not installed (Debian: apt-get install postgresql); nothing was tested",
         );
-        let directory = directory_for(options.durability);
+        let directory = match &options.place {
+            Some(place) => tempfile::tempdir_in(place).expect("a directory can be made").keep(),
+            None => directory_for(options.durability),
+        };
         let port = if options.certificate.is_some() { free_port() } else { PORT };
         let script = script(&directory, &programs, port, options);
         let mut watcher = Command::new("bash")

@@ -123,7 +123,12 @@ fn a_redaction_sees_what_was_written_while_it_waited() {
             let pattern = Pattern::text(&text).expect("it is not empty");
             let selection = Selection { pattern: Some(pattern), ..Selection::default() };
             let terms = Terms { heads: Heads::TakeOut, ..Terms::default() };
-            fixture.server.engine.redact_selected(&actor(), &Scope::all(workspace), &selection, &terms)
+            fixture.server.engine.redact_selected(
+                &actor(),
+                &Scope::all(workspace),
+                &selection,
+                &terms,
+            )
         });
         let waiting = format!(
             "SELECT count(*) FROM pg_stat_activity

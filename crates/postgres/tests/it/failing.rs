@@ -169,6 +169,8 @@ fn followers_start_over_when_changes_that_they_saw_are_lost() {
     let start = server.engine.newest_sequence().expect("it is read");
     assert!(start > seen, "{start:?}");
     server.put(fixture.store, "/new", "text").expect("it is written");
+    server.engine.rebuild().expect("the usage is counted again");
+    assert_eq!(server.engine.check().expect("it is checked").problems, []);
     for follower in [server, &other] {
         for cursor in [Sequence(3), Sequence(8), Sequence(9), seen] {
             assert!(

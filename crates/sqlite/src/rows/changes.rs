@@ -94,6 +94,7 @@ fn words(event: Event) -> (&'static str, Option<VersionId>) {
         Event::StoreUpdated => ("store_updated", None),
         Event::StoreArchived => ("store_archived", None),
         Event::StoreDeleted => ("store_deleted", None),
+        Event::Restarted => ("restarted", None),
     }
 }
 
@@ -107,6 +108,7 @@ fn event(row: &Row<'_>) -> Result<Event> {
         ("store_updated", None) => Ok(Event::StoreUpdated),
         ("store_archived", None) => Ok(Event::StoreArchived),
         ("store_deleted", None) => Ok(Event::StoreDeleted),
+        ("restarted", None) => Ok(Event::Restarted),
         _ => Err(Error::InvalidColumnType(3, "event".to_owned(), Type::Text)),
     }
 }
