@@ -35,8 +35,8 @@ pub use change::{Change, Commit, Event, Sequence, Stamp};
 pub use condition::{Condition, LockHeld};
 pub use erasure::{Erasure, PendingErasure, Remains};
 pub use query::{
-    Archived, KeyPruneRule, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage,
-    VersionFilter, VersionQuery,
+    Archived, KeyPruneRule, MemoryQuery, Order, Prunable, PrunePlace, PruneRule, SessionQuery,
+    Span, StoreQuery, Usage, VersionFilter, VersionQuery,
 };
 
 /// Keeps stores, memories, versions, sessions with their events, definitions and keys.
@@ -302,6 +302,18 @@ pub trait Reader: AgentReader {
     /// there are none.
     fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error>;
 
+    /// Looks at some versions, after a place, and returns at most `limit` of them that a rule gives up. Called
+    /// with each next place until there is none, it has returned all of them; those of deleted stores may be
+    /// left out, since these are removed themselves.
+    fn prunable(
+        &self,
+        _: &PruneRule,
+        _: Option<PrunePlace>,
+        _limit: usize,
+    ) -> Result<Prunable, Error> {
+        Ok(Prunable::default())
+    }
+
     /// Returns the removals whose text may still be in a file, in no particular order.
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error>;
 
@@ -392,10 +404,18 @@ pub trait Writer: Reader + AgentWriter {
     /// Records that a memory was read at a moment. No version is made.
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error>;
 
-    /// Removes at most `limit` versions that the rule gives up, and returns how many it removed; the
-    /// [horizon](Reader::horizon) of their stores follows.
-    /// Changes made before the same moment leave the feed, except the newest.
-    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
+    /// Removes those of these versions of a store that the rule still gives up, and returns how many it removed;
+    /// the [horizon](Reader::horizon) of the store follows.
+    fn prune(
+        &mut self,
+        rule: &PruneRule,
+        store: StoreId,
+        versions: &[VersionId],
+    ) -> Result<usize, Error>;
+
+    /// Removes the oldest changes, at most `limit` of them, that were made before a moment, but never the
+    /// newest of all; returns how many it removed.
+    fn trim_changes(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error>;
 
     /// Adds a refusal, and removes all but the newest `kept_count` of its store.
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error>;

@@ -143,6 +143,9 @@ CREATE TABLE versions (
 CREATE INDEX versions_by_memory ON versions (store, memory, at);
 -- Where a memory was at a moment is asked by path; which memories have gone since, by their deletions.
 CREATE INDEX versions_by_path ON versions (store, path, at);
+-- Sessions and keys are kept for as long as a version names them.
+CREATE INDEX versions_by_author ON versions (actor);
+CREATE INDEX versions_by_redactor ON versions (redacted_by) WHERE redacted_by IS NOT NULL;
 CREATE INDEX deletions_by_store ON versions (store, at) WHERE operation = 'deleted';
 
 -- Texts that were not stored, or not as their writer expected; without the texts.

@@ -19,8 +19,8 @@ pub(crate) mod versions;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Change, Commit, KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
-    SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery, Writer,
+    Change, Commit, KeyPruneRule, MemoryQuery, PendingErasure, Prunable, PrunePlace, PruneRule,
+    Reader, Sequence, SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
     CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
@@ -214,6 +214,15 @@ impl Reader for Rows<'_, '_> {
         versions::changed_at(self.transaction()?, store)
     }
 
+    fn prunable(
+        &self,
+        rule: &PruneRule,
+        after: Option<PrunePlace>,
+        limit: usize,
+    ) -> Result<Prunable, Error> {
+        versions::prunable(self.transaction()?, rule, after, limit)
+    }
+
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
         forgetting::pending(self.transaction()?)
     }
@@ -300,8 +309,17 @@ impl Writer for Rows<'_, '_> {
         memories::touch(self.transaction()?, store, memory, at)
     }
 
-    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        versions::prune(self.transaction()?, rule, limit)
+    fn prune(
+        &mut self,
+        rule: &PruneRule,
+        store: StoreId,
+        versions: &[VersionId],
+    ) -> Result<usize, Error> {
+        versions::prune(self.transaction()?, rule, store, versions)
+    }
+
+    fn trim_changes(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        changes::trim(self.transaction()?, before, limit)
     }
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {

@@ -167,7 +167,8 @@ pub(super) fn prune(
     before: Timestamp,
     limit: usize,
 ) -> Result<usize, Error> {
-    transaction.require_exclusive()?;
+    transaction.require_administration()?;
+    transaction.enter_all_sessions()?;
     // Moments grow with the numbers of a session, so this order takes the oldest of each first. The
     // sessions are locked in the order of their ids, as nobody else locks several.
     let sql = "SELECT DISTINCT session FROM

@@ -1,13 +1,15 @@
 //! Versions and their texts.
 
+use std::collections::{HashMap, HashSet};
+
 use quipu_core::Error;
-use quipu_core::backend::{Commit, PruneRule, VersionQuery};
+use quipu_core::backend::{Commit, Prunable, PrunePlace, PruneRule, VersionQuery};
 use quipu_core::model::{Id as _, Redaction, StoreId, Timestamp, Version, VersionId, View};
 use tokio_postgres::Row;
 
-use super::{changes, forgetting, past};
+use super::{forgetting, past};
 use crate::error::damaged;
-use crate::outcome;
+use crate::partition::{self, Partition};
 use crate::transaction::Transaction;
 use crate::values::{Bits, Columns as _, List, Param, bits, number, params};
 
@@ -173,38 +175,135 @@ pub(super) fn redact(
     forgetting::set_pending(transaction, store, memories)
 }
 
+/// Returns those actors that a version names, as its author or as who redacted it.
+pub(super) fn named(
+    transaction: &Transaction,
+    actors: Vec<String>,
+) -> Result<HashSet<String>, Error> {
+    if actors.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let sql = "SELECT a.actor FROM unnest($1::text[]) a (actor)
+        WHERE EXISTS (SELECT 1 FROM versions v WHERE v.actor = a.actor)
+            OR EXISTS (SELECT 1 FROM versions v WHERE v.redacted_by = a.actor)";
+    let rows = transaction.query(sql, params![List(actors)])?;
+    rows.iter().map(|row| row.value(0)).collect()
+}
+
+/// Returns the condition that a rule gives up a version: its memory has enough newer ones, or was deleted long
+/// ago. $1 is the moment of the rule, $2 how many newer ones are enough.
+fn given_up(part: u8) -> String {
+    format!(
+        "v.at < $1
+          AND ((SELECT count(*) FROM (SELECT 1 FROM versions_{part} n
+                  WHERE n.store = v.store AND n.memory = v.memory AND n.at > v.at LIMIT $2) newer
+               ) >= $2
+               OR (NOT EXISTS (SELECT 1 FROM memories_{part} m
+                     WHERE m.store = v.store AND m.id = v.memory)
+                   AND NOT EXISTS (SELECT 1 FROM versions_{part} n
+                     WHERE n.store = v.store AND n.memory = v.memory AND n.at >= $1)))"
+    )
+}
+
+/// How many versions are looked at in one call.
+const LOOKED_AT_MAX: usize = 5_000;
+
+/// Versions are looked at in the order of their key, one partition after the other: a place is the partition, the
+/// number of the store and the moment. Looking for all at once would take minutes on a large database.
+pub(super) fn prunable(
+    transaction: &Transaction,
+    rule: &PruneRule,
+    after: Option<PrunePlace>,
+    limit: usize,
+) -> Result<Prunable, Error> {
+    let PrunePlace([partition, store, at]) = after.unwrap_or(PrunePlace([0, 0, i64::MIN]));
+    let Some(part) = u8::try_from(partition).ok().filter(|part| *part < partition::COUNT) else {
+        return Ok(Prunable::default());
+    };
+    transaction.enter_partition(Partition::Stores(part))?;
+    let sql = format!(
+        "SELECT v.store, v.at, v.id, {} FROM
+            (SELECT store, at, id, memory FROM versions_{part} v
+             WHERE (v.store, v.at) > ($3, $4) ORDER BY v.store, v.at LIMIT $5) v
+         ORDER BY v.store, v.at",
+        given_up(part)
+    );
+    let (keep_newest, count) = (number(rule.keep_newest), number(LOOKED_AT_MAX));
+    let values = params![rule.before.as_micros(), keep_newest, store, at, count];
+    let rows = transaction.query(&sql, values)?;
+    let (mut found, mut place) = (Vec::new(), [partition, store, at]);
+    for row in &rows {
+        let (store, at): (i64, i64) = (row.value(0)?, row.value(1)?);
+        place = [partition, store, at];
+        if row.value(3)? {
+            found.push((store, row.id(2)?));
+        }
+        if found.len() >= limit {
+            break;
+        }
+    }
+    let is_last = rows.len() < LOOKED_AT_MAX && found.len() < limit;
+    let next = if is_last { [partition + 1, 0, i64::MIN] } else { place };
+    let versions = with_stores(transaction, &found)?;
+    let is_over = next == [i64::from(partition::COUNT), 0, i64::MIN];
+    Ok(Prunable { versions, next: (!is_over).then_some(PrunePlace(next)) })
+}
+
+/// Returns versions with the ids of their stores. Those of stores that are being removed are left out.
+fn with_stores(
+    transaction: &Transaction,
+    versions: &[(i64, VersionId)],
+) -> Result<Vec<(StoreId, VersionId)>, Error> {
+    if versions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers = List(versions.iter().map(|(number, _)| *number).collect::<Vec<_>>());
+    let sql = "SELECT num, id FROM stores WHERE num = ANY ($1)
+        UNION ALL SELECT num, id FROM restorable_stores WHERE num = ANY ($1)";
+    let mut stores: HashMap<i64, StoreId> = HashMap::new();
+    for row in transaction.query(sql, params![numbers])? {
+        stores.insert(row.value(0)?, row.id(1)?);
+    }
+    let versions = versions.iter();
+    Ok(versions.filter_map(|(number, id)| Some((*stores.get(number)?, *id))).collect())
+}
+
 pub(super) fn prune(
     transaction: &Transaction,
     rule: &PruneRule,
-    limit: usize,
+    store: StoreId,
+    ids: &[VersionId],
 ) -> Result<usize, Error> {
-    transaction.require_exclusive()?;
-    // A version is pruned if its memory has enough newer versions, or was deleted long ago.
-    let sql = "SELECT v.store, v.at FROM versions v
-        WHERE v.at < $1
-          AND ((SELECT count(*) FROM (SELECT 1 FROM versions n
-                  WHERE n.store = v.store AND n.memory = v.memory AND n.at > v.at LIMIT $2) newer
-               ) >= $2
-               OR (NOT EXISTS
-                     (SELECT 1 FROM memories m WHERE m.store = v.store AND m.id = v.memory)
-                   AND NOT EXISTS (SELECT 1 FROM versions n
-                     WHERE n.store = v.store AND n.memory = v.memory AND n.at >= $1)))
-        ORDER BY v.at LIMIT $3";
+    let num = match transaction.number(store)? {
+        Some(num) => Some(num),
+        // One that is deleted is not written, and is restored or removed by whoever has its row.
+        None => {
+            let sql = "SELECT num FROM restorable_stores WHERE id = $1 FOR UPDATE";
+            let row = transaction.query_one(sql, params![bits(store)])?;
+            row.map(|row| row.value(0)).transpose()?
+        }
+    };
+    let Some((num, part)) = num.map(|num| transaction.place_of(num)).transpose()? else {
+        return Ok(0);
+    };
+    let moments = List(ids.iter().map(|id| id.created_at().as_micros()).collect::<Vec<_>>());
+    let all = List(ids.iter().map(|id| bits(*id)).collect::<Vec<_>>());
+    let sql = format!(
+        "SELECT v.at FROM versions_{part} v JOIN unnest($4::bigint[], $5::uuid[]) p (at, id)
+            ON v.at = p.at AND v.id = p.id
+         WHERE v.store = $3 AND {}",
+        given_up(part)
+    );
     let keep_newest = number(rule.keep_newest);
-    let rows =
-        transaction.query(sql, params![rule.before.as_micros(), keep_newest, number(limit)])?;
-    let (mut stores, mut moments) = (Vec::new(), Vec::new());
-    for row in &rows {
-        stores.push(row.value(0)?);
-        moments.push(row.value(1)?);
+    let values = params![rule.before.as_micros(), keep_newest, num, moments, all];
+    let rows = transaction.query(&sql, values)?;
+    let moments = rows.iter().map(|row| row.value(0)).collect::<Result<Vec<i64>, _>>()?;
+    if moments.is_empty() {
+        return Ok(0);
     }
-    if !moments.is_empty() {
-        past::raise_horizons(transaction, &stores, &moments)?;
-        let sql = "DELETE FROM versions v USING unnest($1::bigint[], $2::bigint[]) p (store, at)
-            WHERE v.store = p.store AND v.at = p.at";
-        transaction.execute(sql, params![List(stores), List(moments)])?;
-    }
-    changes::trim(transaction, rule.before)?;
-    outcome::prune(transaction)?;
-    Ok(rows.len())
+    past::raise_horizon(transaction, (num, part), &moments)?;
+    let sql = format!("DELETE FROM versions_{part} WHERE store = $1 AND at = ANY ($2)");
+    let pruned_count = moments.len();
+    transaction.execute(&sql, params![num, List(moments)])?;
+    Ok(pruned_count)
 }

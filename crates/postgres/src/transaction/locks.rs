@@ -6,7 +6,7 @@ use quipu_core::{Error, ErrorKind};
 
 use super::{Counter, Scope, Transaction};
 use crate::error::{self, Consequence, damaged};
-use crate::partition::Partition;
+use crate::partition::{self, Partition};
 use crate::values::{Columns as _, List, bits, params};
 
 impl Transaction {
@@ -165,6 +165,11 @@ impl Transaction {
         let partition = Partition::of_session(session);
         self.enter_partition(partition)?;
         Ok(partition.number())
+    }
+
+    /// Locks the tables with the events of all sessions.
+    pub(crate) fn enter_all_sessions(&self) -> Result<(), Error> {
+        (0..partition::COUNT).try_for_each(|part| self.enter_partition(Partition::Sessions(part)))
     }
 
     /// Fails unless the transaction may change the events of a session.

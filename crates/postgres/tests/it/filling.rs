@@ -99,7 +99,11 @@ fn a_full_disk_refuses_writes_and_loses_nothing() {
     assert_eq!(*error.kind(), ErrorKind::StorageFull, "{error:?}");
     assert_there(&server, store, written);
     assert_eq!(server.engine.usage(store).expect("it is read").memories_count, written);
-    Command::new("mount").args(["-o", "remount,size=64m"]).arg(disk.path()).status().expect("it runs");
+    Command::new("mount")
+        .args(["-o", "remount,size=64m"])
+        .arg(disk.path())
+        .status()
+        .expect("it runs");
     server.put(store, "/later", "text").expect("there is room again");
     server.backend.condition().expect("it can be written");
 }

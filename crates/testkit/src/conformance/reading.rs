@@ -499,7 +499,7 @@ pub fn the_oldest_change_and_the_last_of_a_store_are_known(fixture: &Fixture) {
     assert_eq!(fixture.read(|reader| reader.oldest_change()), Some((Sequence(1), Rows::at(1))));
     assert_eq!((changed_at(store.id), changed_at(other.id)), (Rows::at(2), Timestamp::MIN));
     let rule = PruneRule { before: Rows::at(2), keep_newest: 1 };
-    fixture.write(|writer| writer.prune(&rule, 10).map(drop));
+    fixture.prune(&rule, 10);
     assert_eq!(fixture.read(|reader| reader.oldest_change()), Some((Sequence(2), Rows::at(2))));
     assert_eq!(changed_at(store.id), Rows::at(2));
 }
