@@ -108,6 +108,19 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Returns the health and the size of the storage; fails if it cannot be written now.
     fn condition(&self) -> Result<Condition, Error>;
 
+    /// Returns what the clock of the storage shows, if it has one of its own.
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        Ok(None)
+    }
+
+    /// Takes or renews a lease for this handle, and returns whether it has it: of all processes that share the
+    /// storage, one at a time has a lease. It ends by itself when it is not renewed in time.
+    ///
+    /// An embedded backend gives every lease: there, a lock in the file system does the same.
+    fn lease(&self, _: &str, _: Duration) -> Result<bool, Error> {
+        Ok(true)
+    }
+
     /// Looks for damage that the engine cannot see through the other methods, such as a corrupt
     /// file or a row without its owner, and returns a sentence for each.
     fn verify(&self) -> Result<Vec<String>, Error>;

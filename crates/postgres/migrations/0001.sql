@@ -29,6 +29,21 @@ CREATE TABLE commits (
     at timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 50);
 
+-- The processes that stay, and the newest schema that each of them knows. One that has not been heard of for a
+-- while is gone.
+CREATE TABLE servers (
+    id uuid PRIMARY KEY,
+    schema bigint NOT NULL,
+    at timestamptz NOT NULL DEFAULT now()
+) WITH (fillfactor = 50);
+
+-- What only one process does at a time, and until when.
+CREATE TABLE leases (
+    name text COLLATE "C" PRIMARY KEY,
+    holder uuid NOT NULL,
+    until timestamptz NOT NULL
+);
+
 CREATE TABLE workspaces (
     id uuid PRIMARY KEY,
     name text NOT NULL,

@@ -84,6 +84,14 @@ impl Failure {
         }
     }
 
+    /// Returns the code that the server has answered with.
+    pub(crate) fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Database(error) => error.code(),
+            Self::TimedOut | Self::HostGone | Self::Unconnected(_) | Self::Warned(_) => None,
+        }
+    }
+
     /// Returns the partition that could not be used because it is being rewritten.
     pub(crate) fn partition(&self) -> Option<Partition> {
         let Self::Database(error) = self else { return None };

@@ -21,6 +21,7 @@ mod overlay;
 mod partition;
 mod password_file;
 mod pool;
+mod presence;
 mod queue;
 mod remains;
 mod retry;
@@ -36,7 +37,7 @@ mod write;
 use std::cell::Cell;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,7 @@ use quipu_core::backend::{
     Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Remains, Sequence, WatchWork,
     WriteWork,
 };
+use quipu_core::model::Timestamp;
 use quipu_core::{Error, ErrorKind};
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -53,13 +55,14 @@ use feed::{Feed, Listener};
 use group::{Database, Groups, Refused, Retry};
 use outcome::Marker;
 use pool::Pool;
+use presence::Presence;
 use retry::Backoff;
 use rows::Rows;
 use rows::upkeep::{self, Totals};
 use transaction::{Scope, Shared, Terms, Transaction};
 use write::{Ended, Pause, Route, Write};
 
-pub use migrate::Migrated;
+pub use migrate::{Migrated, Step};
 pub use settings::{
     DEFAULT_SCHEMA, Listening, PostgresSettings, PreparedStatements, without_password,
 };
@@ -67,8 +70,9 @@ pub use settings::{
 /// How many threads drive connections. They only move bytes.
 const RUNTIME_THREADS: usize = 2;
 
-/// How old the cached counts of stores, memories and versions may be.
+/// How old the cached counts of stores, memories and versions may be, and estimates of them.
 const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
+const ESTIMATE_AGE_MAX: Duration = Duration::from_mins(1);
 
 /// The longest pause before a transaction is repeated.
 const REPEAT_PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -82,6 +86,7 @@ pub struct PostgresBackend {
     direct: Connector,
     groups: Groups,
     feed: Feed,
+    presence: Arc<Presence>,
     totals: Mutex<Option<(Instant, Totals)>>,
     /// Last, so that the connections are dropped while it still runs.
     runtime: Background,
@@ -121,6 +126,12 @@ impl Drop for Background {
 /// Brings the schema of a database up to date.
 pub fn migrate(settings: &PostgresSettings) -> Result<Migrated, Error> {
     with_connection(settings, |client| migrate::migrate(client, settings))
+}
+
+/// Migrates as a later program would, which knows more steps. Only tests do that.
+#[doc(hidden)]
+pub fn migrate_further(settings: &PostgresSettings, further: &[Step]) -> Result<Migrated, Error> {
+    with_connection(settings, |client| migrate::migrate_further(client, settings, further))
 }
 
 /// Returns the version of the schema in a database; 0 if there is none.
@@ -166,7 +177,10 @@ impl PostgresBackend {
         // The others are for groups of free stores and for readers.
         let waiting_max = settings.connections_max / 2;
         migrate::require_current(&*pool.get().map_err(Failure::into_error)?, settings)?;
+        let presence = Presence::new(Arc::clone(&pool), direct.clone(), schema.clone());
+        presence.start(runtime.handle());
         Ok(Self {
+            presence,
             settings: settings.clone(),
             groups: Groups::new(Arc::clone(&shared.rewriting), waiting_max),
             shared,
@@ -280,17 +294,32 @@ impl PostgresBackend {
         if self.pool.is_closed() { Err(error::closed()) } else { Ok(()) }
     }
 
-    /// Counts rows. Counting takes a while, so the result is cached.
-    fn totals(&self) -> Result<Totals, Error> {
-        let mut cached = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns how many rows there are. Counting takes a while, so the result is cached, and whoever comes while
+    /// somebody counts gets what was counted before.
+    fn totals(&self) -> Totals {
+        let mut cached = match self.totals.try_lock() {
+            Ok(cached) => cached,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Totals::default(),
+        };
+        let age_max = |totals: &Totals| {
+            if totals.is_exact { TOTALS_AGE_MAX } else { ESTIMATE_AGE_MAX }
+        };
         if let Some((at, totals)) = &*cached
-            && at.elapsed() < TOTALS_AGE_MAX
+            && at.elapsed() < age_max(totals)
         {
-            return Ok(*totals);
+            return *totals;
         }
-        let totals = self.reading(&mut upkeep::totals)?;
-        *cached = Some((Instant::now(), totals));
-        Ok(totals)
+        match self.reading(&mut upkeep::totals) {
+            Ok(totals) => {
+                *cached = Some((Instant::now(), totals));
+                totals
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the rows could not be counted");
+                cached.map(|(_, totals)| totals).unwrap_or_default()
+            }
+        }
     }
 }
 
@@ -373,9 +402,10 @@ impl Backend for PostgresBackend {
     }
 
     fn write(&self, _: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.run_write(Route::Grouped(Retry::Grouped), &mut |write| {
-            work(&mut Rows::of_write(write))
-        })
+        let route = Route::Grouped(Retry::Grouped);
+        let written = self.run_write(route, &mut |write| work(&mut Rows::of_write(write)));
+        self.presence.note(&written);
+        written
     }
 
     fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
@@ -415,11 +445,9 @@ impl Backend for PostgresBackend {
 
     fn condition(&self) -> Result<Condition, Error> {
         self.require_open()?;
-        // Asked each time, unlike the counts: whoever asks decides by it where to send requests.
-        if !self.reading(&mut upkeep::is_writable)? {
-            return Err(error::read_only());
-        }
-        let totals = self.totals()?;
+        // Tried each time, unlike the counts: whoever asks decides by it where to send requests.
+        let beat = self.presence.beat()?;
+        let totals = self.totals();
         let (groups_count, writes_count, waiting_count) = self.groups.counts();
         Ok(Condition {
             stores_count: totals.stores,
@@ -429,8 +457,23 @@ impl Backend for PostgresBackend {
             writers_waiting_count: waiting_count,
             groups_count,
             writes_count,
+            clock: Some(beat.clock),
             ..Condition::default()
         })
+    }
+
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        let mut clock = None;
+        self.reading(&mut |transaction| {
+            clock = Some(upkeep::clock(transaction)?);
+            Ok(())
+        })?;
+        Ok(clock)
+    }
+
+    fn lease(&self, name: &str, duration: Duration) -> Result<bool, Error> {
+        self.require_open()?;
+        self.presence.lease(name, duration)
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
@@ -450,6 +493,7 @@ impl Backend for PostgresBackend {
     }
 
     fn close(&self) -> Result<(), Error> {
+        self.presence.leave();
         self.pool.close();
         self.feed.close();
         Ok(())

@@ -30,5 +30,7 @@ mod securing;
 mod sharing;
 #[path = "it/support.rs"]
 mod support;
+#[path = "it/upgrading.rs"]
+mod upgrading;
 #[path = "it/waiting.rs"]
 mod waiting;

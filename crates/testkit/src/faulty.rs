@@ -121,6 +121,16 @@ impl Backend for FaultyBackend {
         self.inner.condition()
     }
 
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        self.countdown.step()?;
+        self.inner.clock()
+    }
+
+    fn lease(&self, name: &str, duration: Duration) -> Result<bool, Error> {
+        self.countdown.step()?;
+        self.inner.lease(name, duration)
+    }
+
     fn verify(&self) -> Result<Vec<String>, Error> {
         self.countdown.step()?;
         self.inner.verify()

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::backend::{Archived, Erasure, KeyPruneRule, PruneRule, Reader, Subject};
+use crate::clock::ClockSkew;
 use crate::model::{Actor, DeletedStore, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
@@ -187,6 +188,22 @@ impl Engine {
         let is_far = sequence.0 > 0 && now > newest.plus(CLOCK_GAP);
         let micros = u64::try_from(now.as_micros() - newest.as_micros()).unwrap_or_default();
         Ok(is_far.then(|| Duration::from_micros(micros)))
+    }
+
+    /// Returns how far the clock of this host is from that of the storage, if that is so far that what is old
+    /// here may not be old there. Then nothing should be pruned by it.
+    pub fn clock_skew(&self) -> Result<Option<ClockSkew>, Error> {
+        let before = self.clock.now();
+        let Some(storage) = self.backend.clock()? else { return Ok(None) };
+        let after = self.clock.now();
+        // The answer is of some moment in between.
+        let middle = Timestamp::from_micros(i64::midpoint(before.as_micros(), after.as_micros()));
+        Ok(ClockSkew::between(middle, storage))
+    }
+
+    /// Takes or renews a lease for this process, and returns whether it has it.
+    pub fn lease(&self, name: &str, duration: Duration) -> Result<bool, Error> {
+        self.backend.lease(name, duration)
     }
 
     fn expiring_stores(&self) -> Result<Vec<Store>, Error> {

@@ -131,6 +131,18 @@ pub(crate) fn no_answer() -> Error {
         .with_hint("try again; if that does not help, look at the load of the database")
 }
 
+/// Returns the error for readiness while a write is waited for.
+pub(crate) fn unanswered(waited: Duration) -> Error {
+    let seconds = waited.as_secs_f64();
+    unavailable_because(&format!(
+        "a write has not been answered by the database for {seconds:.1} s"
+    ))
+    .with_hint(
+        "look whether it waits for a lock or for a synchronous standby that is gone \
+             (`pg_stat_activity`, `pg_stat_replication`)",
+    )
+}
+
 pub(crate) fn connection_lost() -> Error {
     unavailable_because("the connection to the database was lost")
         .with_hint("try again in a moment")
@@ -169,6 +181,20 @@ pub(crate) fn too_old(found: i64, known: i64) -> Error {
         format!("the database has schema {found}, but this Quipu needs {known}"),
     )
     .with_hint("run `quipu migrate`; servers running the previous version keep working meanwhile")
+}
+
+/// Returns the error for a migration that would take something away from running servers.
+pub(crate) fn older_servers(count: u64, known: i64) -> Error {
+    let servers = if count == 1 { "1 server that knows" } else { "servers that know" };
+    let servers = if count == 1 { servers.to_owned() } else { format!("{count} {servers}") };
+    Error::new(
+        ErrorKind::StorageBusy,
+        format!("nothing was migrated: {servers} only schema {known} would stop working"),
+    )
+    .with_hint(
+        "replace or stop them first, then run `quipu migrate` again; one that is gone is noticed after a \
+         minute",
+    )
 }
 
 pub(crate) fn unmigrated() -> Error {

@@ -312,7 +312,7 @@ fn script(directory: &Path, programs: &Path, port: u16, options: &Options) -> St
          echo ready $server
          exec 2>/dev/null
          read _ || true
-         kill -CONT $server 2>/dev/null || true
+         kill -CONT $server $(pgrep -P $server) 2>/dev/null || true
          kill -INT $server 2>/dev/null || true; wait $server || true
          cd /; rm -rf \"$dir\"",
         dir = directory.display(),

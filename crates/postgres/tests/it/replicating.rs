@@ -2,8 +2,9 @@
 
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use quipu_core::backend::Backend as _;
 use quipu_core::model::View;
 use quipu_postgres::{PostgresBackend, PostgresSettings};
 
@@ -11,6 +12,9 @@ use crate::cluster::{Cluster, Options};
 use crate::support::{Server, path};
 
 const DATABASE: &str = "memory";
+
+/// Longer than anything here should take.
+const SOON: Duration = Duration::from_secs(20);
 
 /// A primary whose commits wait for its standby.
 struct Pair {
@@ -95,6 +99,32 @@ fn a_commit_that_is_terminated_before_the_standby_has_it_is_not_acknowledged() {
 #[test]
 fn a_commit_that_is_cancelled_before_the_standby_has_it_is_not_acknowledged() {
     impatient("pg_cancel_backend");
+}
+
+/// Reads go on, and nothing can be written: a server says so, and that it is over.
+#[test]
+fn a_server_is_not_ready_while_no_standby_takes_commits() {
+    let pair = Pair::start();
+    let server = Server::open(&pair.settings());
+    let store = server.new_store("tests");
+    server.put(store, "/note", "text").expect("it is written");
+    server.backend.condition().expect("it can be written");
+    pair.standby.signal("STOP");
+    let start = Instant::now();
+    while server.backend.condition().is_ok() {
+        assert!(start.elapsed() < SOON, "a write that is not answered is noticed");
+        thread::yield_now();
+    }
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    server.engine.memory_at(store, &path("/note"), View::Full).expect("it is read");
+    pair.standby.signal("CONT");
+    let start = Instant::now();
+    while server.backend.condition().is_err() {
+        assert!(start.elapsed() < SOON, "it can be written again");
+        thread::yield_now();
+    }
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    assert_eq!(pair.primary.sql("postgres", waiting), "0", "no heartbeat is left waiting");
 }
 
 /// With the URL that the documentation recommends.
