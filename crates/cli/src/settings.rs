@@ -203,7 +203,7 @@ struct ToolTable {
 const PAGER: &str = "less -FRX";
 
 /// The keys that environment variables can set, with their table.
-const KEYS: [(&str, &str); 63] = [
+const KEYS: [(&str, &str); 65] = [
     ("", "store"),
     ("", "user"),
     ("", "mount_root"),

@@ -35,8 +35,8 @@ pub use change::{Change, Commit, Event, Sequence, Stamp};
 pub use condition::{Condition, LockHeld};
 pub use erasure::{Erasure, PendingErasure, Remains};
 pub use query::{
-    Archived, KeyPruneRule, MemoryQuery, Order, PruneRule, SessionQuery, Span, StoreQuery, Usage,
-    VersionFilter, VersionQuery,
+    Archived, KeyPruneRule, MemoryQuery, Order, Prunable, PrunePlace, PruneRule, SessionQuery,
+    Span, StoreQuery, Usage, VersionFilter, VersionQuery,
 };
 
 /// Keeps stores, memories, versions, sessions with their events, definitions and keys.
@@ -58,7 +58,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Runs `work` in a transaction. From its first call on, no other write of any process overlaps it,
     /// except those that cannot get in its way: a write that begins by announcing a store
     /// ([`Writer::read_ahead`]) excludes only the writes that touch this store, and all those that want a
-    /// stamp while it has one.
+    /// stamp while it has one. So a write that decides by what it reads of several stores locks them first
+    /// ([`Writer::lock_stores`]).
     ///
     /// The wait for other writers is bounded; its end is [`StorageBusy`](crate::ErrorKind::StorageBusy)
     /// with a message that says who was waited for.
@@ -107,6 +108,19 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Returns the health and the size of the storage; fails if it cannot be written now.
     fn condition(&self) -> Result<Condition, Error>;
 
+    /// Returns what the clock of the storage shows, if it has one of its own.
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        Ok(None)
+    }
+
+    /// Takes or renews a lease for this handle, and returns whether it has it: of all processes that share the
+    /// storage, one at a time has a lease. It ends by itself when it is not renewed in time.
+    ///
+    /// An embedded backend gives every lease: there, a lock in the file system does the same.
+    fn lease(&self, _: &str, _: Duration) -> Result<bool, Error> {
+        Ok(true)
+    }
+
     /// Looks for damage that the engine cannot see through the other methods, such as a corrupt
     /// file or a row without its owner, and returns a sentence for each.
     fn verify(&self) -> Result<Vec<String>, Error>;
@@ -143,6 +157,9 @@ pub type WriteWork<'a> = dyn FnMut(&mut dyn Writer) -> Result<(), Error> + 'a;
 
 /// What [`Backend::watch`] calls; returns whether the watch is over.
 pub type WatchWork<'a> = dyn FnMut() -> Result<bool, Error> + 'a;
+
+/// How many changes are looked through at a time for removals.
+const REMOVALS_PAGE: usize = 1_000;
 
 /// Reads a snapshot.
 ///
@@ -267,6 +284,22 @@ pub trait Reader: AgentReader {
     /// Whether changes have been pruned in between is for [`oldest_change`](Self::oldest_change) to say.
     fn changes(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error>;
 
+    /// Returns at most `limit` changes after a sequence that have removed text, in order: redactions and
+    /// deletions of stores.
+    fn removals(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
+        let (mut removals, mut after) = (Vec::new(), after);
+        while removals.len() < limit {
+            let changes = self.changes(after, limit.max(REMOVALS_PAGE))?;
+            let Some(last) = changes.last() else { break };
+            after = last.sequence;
+            let removes =
+                |change: &Change| matches!(change.event, Event::Redacted(_) | Event::StoreDeleted);
+            removals.extend(changes.into_iter().filter(removes));
+        }
+        removals.truncate(limit);
+        Ok(removals)
+    }
+
     /// Returns the cursor that was put under a name.
     fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error>;
 
@@ -281,6 +314,18 @@ pub trait Reader: AgentReader {
     /// Returns when a memory of a store last changed, according to the versions that are kept; 1970 if
     /// there are none.
     fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error>;
+
+    /// Looks at some versions, after a place, and returns at most `limit` of them that a rule gives up. Called
+    /// with each next place until there is none, it has returned all of them; those of deleted stores may be
+    /// left out, since these are removed themselves.
+    fn prunable(
+        &self,
+        _: &PruneRule,
+        _: Option<PrunePlace>,
+        _limit: usize,
+    ) -> Result<Prunable, Error> {
+        Ok(Prunable::default())
+    }
 
     /// Returns the removals whose text may still be in a file, in no particular order.
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error>;
@@ -319,6 +364,15 @@ pub trait Writer: Reader + AgentWriter {
         Ok(())
     }
 
+    /// Announces the stores that the transaction is about. From here on until it ends, no other write of any
+    /// process touches one of them, and what is read of them is what the last of those writes has left.
+    ///
+    /// It is called before anything is changed. An embedded backend does nothing here: there, writes do not
+    /// overlap.
+    fn lock_stores(&mut self, _: &[StoreId]) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Returns the place and the moment of the next change of this transaction.
     ///
     /// The sequence is the one after the newest change. The moment is `now`, or the next one after the
@@ -352,22 +406,29 @@ pub trait Writer: Reader + AgentWriter {
     /// The change feed gets an [`Event::Version`] and the store's usage follows.
     fn commit(&mut self, commit: &Commit) -> Result<(), Error>;
 
-    /// Takes path, text, hash, size and reason out of a version and records who did it. Refusals that
-    /// name the path go with them. Erasing is pending from then on.
+    /// Takes path, text, hash, size and reason out of versions of a store and records who did it. Refusals
+    /// that name one of the paths go with them. Erasing is pending from then on.
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error>;
 
     /// Records that a memory was read at a moment. No version is made.
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error>;
 
-    /// Removes at most `limit` versions that the rule gives up, and returns how many it removed; the
-    /// [horizon](Reader::horizon) of their stores follows.
-    /// Changes made before the same moment leave the feed, except the newest.
-    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error>;
+    /// Removes those of these versions of a store that the rule still gives up, and returns how many it removed;
+    /// the [horizon](Reader::horizon) of the store follows.
+    fn prune(
+        &mut self,
+        rule: &PruneRule,
+        store: StoreId,
+        versions: &[VersionId],
+    ) -> Result<usize, Error>;
+
+    /// Removes the oldest changes, at most `limit` of them, that were made before a moment, but never the
+    /// newest of all; returns how many it removed.
+    fn trim_changes(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error>;
 
     /// Adds a refusal, and removes all but the newest `kept_count` of its store.
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error>;

@@ -4,7 +4,7 @@
 //! and know the next id.
 
 use std::fmt;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::model::Timestamp;
 
@@ -21,6 +21,34 @@ pub trait Clock: fmt::Debug + Send + Sync {
         let mut bytes = [0; 16];
         self.fill_random(&mut bytes);
         u128::from_le_bytes(bytes)
+    }
+}
+
+/// How far the clock of this process is from another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockSkew {
+    micros: i64,
+}
+
+impl ClockSkew {
+    /// A difference that is larger than this is worth a warning. Clocks that are set over a network differ by
+    /// milliseconds.
+    pub const MAX: Duration = Duration::from_mins(1);
+
+    /// Returns the difference between two clocks, if it is larger than [`MAX`](Self::MAX).
+    pub fn between(own: Timestamp, other: Timestamp) -> Option<Self> {
+        let micros = own.as_micros().saturating_sub(other.as_micros());
+        let is_large = Duration::from_micros(micros.unsigned_abs()) > Self::MAX;
+        is_large.then_some(Self { micros })
+    }
+}
+
+/// As in "the clock of this host is 61 s ahead of that of the storage".
+impl fmt::Display for ClockSkew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.micros.unsigned_abs() / 1_000_000;
+        let direction = if self.micros > 0 { "ahead of" } else { "behind" };
+        write!(f, "the clock of this host is {seconds} s {direction} that of the storage")
     }
 }
 

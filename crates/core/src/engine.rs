@@ -49,7 +49,7 @@ pub use compare::{Difference, compare};
 pub use copy::COPIED_FROM;
 pub use definitions::DefinitionContent;
 pub use derived_keys::{DERIVED_KEYS_MAX, Derivation, Exchange, NewDerivedKey};
-pub use feed::{Changes, FeedEntry, Position, changes_after};
+pub use feed::{Changes, FeedEntries, FeedEntry, FeedPlace, Position, changes_after};
 pub use forget::{
     Carrier, DefinitionHit, Heads, Matcher, OtherStore, Pattern, PlannedHead, PlannedVersion,
     RedactionPlan, Scope, Selection, SessionHit, StorePlan, Terms,

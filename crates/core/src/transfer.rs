@@ -302,16 +302,20 @@ pub trait RowReader {
 
 /// Changes rows inside of one transaction.
 pub trait RowWriter: RowReader {
-    /// Adds a row or replaces the one with the same key. Where a text goes, erasing becomes pending.
-    fn put_row(&mut self, table: &Table, row: &Row) -> Result<(), Error>;
+    /// Adds rows or replaces those with the same key. Where a text goes, erasing becomes pending.
+    fn put_rows(&mut self, table: &Table, rows: &[Row]) -> Result<(), Error>;
 
-    /// Removes the row with a key, if there is one. Where a text goes, erasing becomes pending.
-    fn remove_row(&mut self, table: &Table, key: &[Value]) -> Result<(), Error>;
+    /// Removes the rows with the keys of these, where there are any. Where a text goes, erasing becomes
+    /// pending.
+    fn remove_rows(&mut self, table: &Table, rows: &[Row]) -> Result<(), Error>;
 
     /// Puts a number below 2⁶³ under a name. Marks are about this database, so they are no rows.
     fn put_mark(&mut self, name: &str, value: u64) -> Result<(), Error>;
 
-    /// Makes again whatever is derived from rows: the usage of stores, the next sequence.
+    /// Recomputes the usage of some stores, which are rows of their table.
+    fn derive_usage(&mut self, stores: &[Row]) -> Result<(), Error>;
+
+    /// Recomputes everything else that is derived from rows, such as the next sequence.
     fn derive(&mut self) -> Result<(), Error>;
 }
 

@@ -53,7 +53,8 @@ pub(crate) use segment::{Document, Documents, Totals};
 #[cfg(test)]
 pub(crate) use store_rows::put_store;
 pub(crate) use store_rows::{
-    Cursor, StoreRow, add_store, ids as store_ids, store as store_row, used_bytes,
+    Cursor, StoreRow, add_store, ids as store_ids, least_purged, raise_purged, store as store_row,
+    used_bytes,
 };
 pub(crate) use term::{
     Day, DayKind, Mark, Space, day_prefix, field_prefix, memory as memory_term, word,

@@ -28,6 +28,7 @@ mod freshness;
 mod parts;
 mod reading;
 mod scanning;
+mod searches;
 mod turn;
 mod upkeep;
 

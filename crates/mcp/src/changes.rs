@@ -78,7 +78,7 @@ impl<'n> From<&'n FeedEntry> for Touch<'n> {
             Event::Version(_) => news.version.as_ref().is_some_and(|version| {
                 news.moved_from.is_some() || version.operation != Operation::Modified
             }),
-            Event::Redacted(_) => false,
+            Event::Redacted(_) | Event::Restarted => false,
         };
         let path = news.version.as_ref().and_then(|version| version.path.as_ref());
         Self {

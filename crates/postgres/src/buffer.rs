@@ -4,11 +4,12 @@
 //! one by one they would be five round trips, for each member of a group. So they are collected here and sent
 //! with the commit, as one statement for each table whatever the number of changes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use quipu_core::backend::{Change, Commit, Event};
 use quipu_core::model::{Content, ContentHash, Memory, MemoryId, MemoryPath, Reason, VersionId};
 
+use crate::partition::Partition;
 use crate::values::{Bits, List, Param, Parameter, bits, number};
 
 /// How much text is collected before it is sent early.
@@ -21,7 +22,7 @@ const CHANGES_MAX: usize = 2_000;
 #[derive(Default)]
 pub(crate) struct Buffer {
     /// Each with the number of its store.
-    commits: Vec<(i64, Commit)>,
+    commits: Vec<Numbered>,
     changes: Vec<Change>,
     size_bytes: usize,
 }
@@ -34,7 +35,10 @@ pub(crate) struct Mark {
 }
 
 /// A statement with its values.
-pub(crate) type Statement = (&'static str, Vec<Box<dyn Parameter + Send>>);
+pub(crate) type Statement = (String, Vec<Box<dyn Parameter + Send>>);
+
+/// A change of a memory, with the number of its store.
+type Numbered = (i64, Commit);
 
 impl Buffer {
     pub(crate) fn is_empty(&self) -> bool {
@@ -50,7 +54,7 @@ impl Buffer {
     }
 
     pub(crate) fn add_commit(&mut self, store: i64, commit: &Commit) {
-        self.size_bytes += commit.content().map_or(0, |content| content.as_str().len());
+        self.size_bytes += size_bytes(commit);
         self.commits.push((store, commit.clone()));
         self.changes.push(Change {
             sequence: commit.sequence,
@@ -67,126 +71,34 @@ impl Buffer {
 
     /// Takes back what was added since a mark.
     pub(crate) fn truncate(&mut self, mark: Mark) {
-        self.commits.truncate(mark.commits_count);
+        let gone = self.commits.drain(mark.commits_count.min(self.commits.len())..);
+        self.size_bytes -= gone.map(|(_, commit)| size_bytes(&commit)).sum::<usize>();
         self.changes.truncate(mark.changes_count);
     }
 
     /// Takes out what was added before a mark.
     pub(crate) fn take_until(&mut self, mark: Mark) -> Self {
-        let rest = Self {
-            commits: self.commits.split_off(mark.commits_count.min(self.commits.len())),
-            changes: self.changes.split_off(mark.changes_count.min(self.changes.len())),
-            size_bytes: 0,
-        };
-        std::mem::replace(self, rest)
+        let commits = self.commits.split_off(mark.commits_count.min(self.commits.len()));
+        let changes = self.changes.split_off(mark.changes_count.min(self.changes.len()));
+        let size_bytes = commits.iter().map(|(_, commit)| size_bytes(commit)).sum();
+        self.size_bytes -= size_bytes;
+        std::mem::replace(self, Self { commits, changes, size_bytes })
     }
 
     /// Returns the statements that make the changes, in the order in which they must run.
     pub(crate) fn statements(&self) -> Vec<Statement> {
         let mut statements = Vec::new();
-        if !self.commits.is_empty() {
-            statements.push(self.versions());
-            statements.extend(self.memories());
-            statements.extend(self.usages());
+        let mut parts: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for numbered in &self.commits {
+            parts.entry(Partition::of_store(numbered.0)).or_default().push(numbered);
         }
+        for (part, commits) in parts {
+            statements.push(versions(part.number(), &commits));
+            statements.extend(memories(part.number(), &commits));
+        }
+        statements.extend(self.usages());
         if !self.changes.is_empty() {
             statements.push(self.feed());
-        }
-        statements
-    }
-
-    fn versions(&self) -> Statement {
-        let sql = "INSERT INTO versions (store, at, id, memory, operation, path, hash, size_bytes,
-                actor, undone_to, reason, content)
-            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::uuid[], $5::text[],
-                $6::text[], $7::bytea[], $8::bigint[], $9::text[], $10::uuid[], $11::text[],
-                $12::text[])";
-        let all = |text: fn(&Commit) -> Option<&str>| -> Box<dyn Parameter + Send> {
-            let texts = self.commits.iter().map(|(_, commit)| text(commit).map(str::to_owned));
-            Box::new(List(texts.collect()))
-        };
-        let mut stores = Vec::new();
-        let (mut moments, mut ids, mut memories) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut hashes, mut sizes, mut undone) = (Vec::new(), Vec::new(), Vec::new());
-        let mut actors = Vec::new();
-        for (store, Commit { version, .. }) in &self.commits {
-            stores.push(*store);
-            moments.push(version.created_at.as_micros());
-            ids.push(bits(version.id));
-            memories.push(bits(version.memory));
-            hashes.push(version.hash.as_ref().map(hash_bytes));
-            sizes.push(version.size_bytes.map(number));
-            actors.push(version.actor.to_string());
-            undone.push(version.undone_to.map(bits));
-        }
-        let values: Vec<Box<dyn Parameter + Send>> = vec![
-            Box::new(List(stores)),
-            Box::new(List(moments)),
-            Box::new(List(ids)),
-            Box::new(List(memories)),
-            all(|commit| Some(commit.version.operation.as_str())),
-            all(|commit| commit.version.path.as_ref().map(MemoryPath::as_str)),
-            Box::new(List(hashes)),
-            Box::new(List(sizes)),
-            Box::new(List(actors)),
-            Box::new(List(undone)),
-            all(|commit| commit.version.reason.as_ref().map(Reason::as_str)),
-            all(|commit| commit.content().map(Content::as_str)),
-        ];
-        (sql, values)
-    }
-
-    /// Returns what each memory was before the first of its changes, and is after the last.
-    fn outcomes(&self) -> Vec<(i64, Option<&Memory>, Option<&Memory>)> {
-        let mut places: HashMap<(i64, MemoryId), usize> = HashMap::new();
-        let mut outcomes = Vec::new();
-        for (store, commit) in &self.commits {
-            let place = *places.entry((*store, commit.version.memory)).or_insert_with(|| {
-                outcomes.push((*store, commit.before.as_ref(), None));
-                outcomes.len() - 1
-            });
-            if let Some(outcome) = outcomes.get_mut(place) {
-                outcome.2 = commit.after.as_ref();
-            }
-        }
-        outcomes
-    }
-
-    fn memories(&self) -> Vec<Statement> {
-        let (mut gone, mut changed, mut new) = (Vec::new(), Vec::new(), Vec::new());
-        for (store, before, after) in self.outcomes() {
-            match (before, after) {
-                (Some(before), Some(after)) if before.path == after.path => {
-                    changed.push((store, after));
-                }
-                (before, after) => {
-                    gone.extend(before.map(|memory| (store, memory)));
-                    new.extend(after.map(|memory| (store, memory)));
-                }
-            }
-        }
-        // Removals come first: memories may have exchanged their paths.
-        let mut statements = Vec::new();
-        if !gone.is_empty() {
-            let sql =
-                "DELETE FROM memories m USING unnest($1::bigint[], $2::text[]) d (store, path)
-                WHERE m.store = d.store AND m.path = d.path";
-            statements.push((sql, memory_values(&gone, Columns::Place)));
-        }
-        if !changed.is_empty() {
-            let sql = "UPDATE memories m SET version = c.version, hash = c.hash,
-                    size_bytes = c.size_bytes, updated_at = c.updated_at
-                FROM unnest($1::bigint[], $2::text[], $3::uuid[], $4::bytea[], $5::bigint[],
-                    $6::bigint[]) c (store, path, version, hash, size_bytes, updated_at)
-                WHERE m.store = c.store AND m.path = c.path";
-            statements.push((sql, memory_values(&changed, Columns::Current)));
-        }
-        if !new.is_empty() {
-            let sql = "INSERT INTO memories
-                    (store, path, version, hash, size_bytes, updated_at, id, created_at)
-                SELECT * FROM unnest($1::bigint[], $2::text[], $3::uuid[], $4::bytea[],
-                    $5::bigint[], $6::bigint[], $7::uuid[], $8::bigint[])";
-            statements.push((sql, memory_values(&new, Columns::All)));
         }
         statements
     }
@@ -194,7 +106,8 @@ impl Buffer {
     /// Returns the statement that updates the stores' usage by what the changes make of it.
     fn usages(&self) -> Option<Statement> {
         let mut usages: HashMap<i64, (i64, i64)> = HashMap::new();
-        for (store, before, after) in self.outcomes() {
+        let commits: Vec<_> = self.commits.iter().collect();
+        for (store, before, after) in outcomes(&commits) {
             let size = |memory: Option<&Memory>| memory.map_or(0, |it| number(it.size_bytes));
             let usage = usages.entry(store).or_default();
             usage.0 += i64::from(after.is_some()) - i64::from(before.is_some());
@@ -207,7 +120,8 @@ impl Buffer {
         let sql = "UPDATE stores s SET memories_count = s.memories_count + u.memories_count,
                 size_bytes = s.size_bytes + u.size_bytes
             FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) u (num, memories_count, size_bytes)
-            WHERE s.num = u.num";
+            WHERE s.num = u.num"
+            .to_owned();
         let column = |value: fn((&i64, &(i64, i64))) -> i64| -> Box<dyn Parameter + Send> {
             Box::new(List(usages.iter().map(value).collect()))
         };
@@ -222,7 +136,8 @@ impl Buffer {
     fn feed(&self) -> Statement {
         let sql = "INSERT INTO changes (sequence, first, at, store, event, version)
             SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::uuid[], $5::text[],
-                $6::uuid[])";
+                $6::uuid[])"
+            .to_owned();
         let numbers = |value: fn(&Change) -> i64| -> Box<dyn Parameter + Send> {
             Box::new(List(self.changes.iter().map(value).collect()))
         };
@@ -240,6 +155,113 @@ impl Buffer {
         ];
         (sql, values)
     }
+}
+
+fn size_bytes(commit: &Commit) -> usize {
+    commit.content().map_or(0, |content| content.as_str().len())
+}
+
+fn versions(part: u8, commits: &[&Numbered]) -> Statement {
+    let sql = format!(
+        "INSERT INTO versions_{part} (store, at, id, memory, operation, path, hash, size_bytes, actor,
+                undone_to, reason, content)
+            SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::uuid[], $5::text[],
+                $6::text[], $7::bytea[], $8::bigint[], $9::text[], $10::uuid[], $11::text[],
+                $12::text[])"
+    );
+    let all = |text: fn(&Commit) -> Option<&str>| -> Box<dyn Parameter + Send> {
+        let texts = commits.iter().map(|(_, commit)| text(commit).map(str::to_owned));
+        Box::new(List(texts.collect()))
+    };
+    let mut stores = Vec::new();
+    let (mut moments, mut ids, mut memories) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut hashes, mut sizes, mut undone) = (Vec::new(), Vec::new(), Vec::new());
+    let mut actors = Vec::new();
+    for (store, Commit { version, .. }) in commits {
+        stores.push(*store);
+        moments.push(version.created_at.as_micros());
+        ids.push(bits(version.id));
+        memories.push(bits(version.memory));
+        hashes.push(version.hash.as_ref().map(hash_bytes));
+        sizes.push(version.size_bytes.map(number));
+        actors.push(version.actor.to_string());
+        undone.push(version.undone_to.map(bits));
+    }
+    let values: Vec<Box<dyn Parameter + Send>> = vec![
+        Box::new(List(stores)),
+        Box::new(List(moments)),
+        Box::new(List(ids)),
+        Box::new(List(memories)),
+        all(|commit| Some(commit.version.operation.as_str())),
+        all(|commit| commit.version.path.as_ref().map(MemoryPath::as_str)),
+        Box::new(List(hashes)),
+        Box::new(List(sizes)),
+        Box::new(List(actors)),
+        Box::new(List(undone)),
+        all(|commit| commit.version.reason.as_ref().map(Reason::as_str)),
+        all(|commit| commit.content().map(Content::as_str)),
+    ];
+    (sql, values)
+}
+
+/// Returns what each memory was before the first of its changes, and is after the last.
+fn outcomes<'c>(commits: &[&'c Numbered]) -> Vec<(i64, Option<&'c Memory>, Option<&'c Memory>)> {
+    let mut places: HashMap<(i64, MemoryId), usize> = HashMap::new();
+    let mut outcomes = Vec::new();
+    for (store, commit) in commits {
+        let place = *places.entry((*store, commit.version.memory)).or_insert_with(|| {
+            outcomes.push((*store, commit.before.as_ref(), None));
+            outcomes.len() - 1
+        });
+        if let Some(outcome) = outcomes.get_mut(place) {
+            outcome.2 = commit.after.as_ref();
+        }
+    }
+    outcomes
+}
+
+fn memories(part: u8, commits: &[&Numbered]) -> Vec<Statement> {
+    let (mut gone, mut changed, mut new) = (Vec::new(), Vec::new(), Vec::new());
+    for (store, before, after) in outcomes(commits) {
+        match (before, after) {
+            (Some(before), Some(after)) if before.path == after.path => {
+                changed.push((store, after));
+            }
+            (before, after) => {
+                gone.extend(before.map(|memory| (store, memory)));
+                new.extend(after.map(|memory| (store, memory)));
+            }
+        }
+    }
+    // Removals come first: memories may have exchanged their paths.
+    let mut statements = Vec::new();
+    if !gone.is_empty() {
+        let sql = format!(
+            "DELETE FROM memories_{part} m USING unnest($1::bigint[], $2::text[]) d (store, path)
+                WHERE m.store = d.store AND m.path = d.path"
+        );
+        statements.push((sql, memory_values(&gone, Columns::Place)));
+    }
+    if !changed.is_empty() {
+        let sql = format!(
+            "UPDATE memories_{part} m SET version = c.version, hash = c.hash,
+                    size_bytes = c.size_bytes, updated_at = c.updated_at
+                FROM unnest($1::bigint[], $2::text[], $3::uuid[], $4::bytea[], $5::bigint[],
+                    $6::bigint[]) c (store, path, version, hash, size_bytes, updated_at)
+                WHERE m.store = c.store AND m.path = c.path"
+        );
+        statements.push((sql, memory_values(&changed, Columns::Current)));
+    }
+    if !new.is_empty() {
+        let sql = format!(
+            "INSERT INTO memories_{part}
+                    (store, path, version, hash, size_bytes, updated_at, id, created_at)
+                SELECT * FROM unnest($1::bigint[], $2::text[], $3::uuid[], $4::bytea[],
+                    $5::bigint[], $6::bigint[], $7::uuid[], $8::bigint[])"
+        );
+        statements.push((sql, memory_values(&new, Columns::All)));
+    }
+    statements
 }
 
 /// Returns the values of a statement as they are sent.
@@ -295,5 +317,6 @@ fn words(event: Event) -> (&'static str, Option<VersionId>) {
         Event::StoreUpdated => ("store_updated", None),
         Event::StoreArchived => ("store_archived", None),
         Event::StoreDeleted => ("store_deleted", None),
+        Event::Restarted => ("restarted", None),
     }
 }

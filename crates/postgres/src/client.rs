@@ -11,21 +11,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, Statement};
 
+use crate::connect::{Connected, Heard};
 use crate::error::Failure;
+use crate::pool::Prober;
+use crate::retry::random_bits;
 use crate::settings::PreparedStatements;
-use crate::values::Param;
+use crate::values::{Bits, Param};
 
 /// How many prepared statements a connection keeps; there are fewer texts of statements than this.
 const STATEMENTS_MAX: usize = 256;
 
+/// How long whoever waits for an answer waits before it asks whether the host is still there. The connection
+/// does not tell: a server that was stopped keeps it open.
+const PROBE_EVERY: Duration = Duration::from_secs(3);
+
 /// A connection to the database.
 pub(crate) struct Client {
     inner: tokio_postgres::Client,
+    /// The number of its host.
+    host: usize,
+    heard: Heard,
+    prober: Arc<Prober>,
+    /// An id that no other connection has.
+    id: Bits,
     prepared: PreparedStatements,
     statements: Mutex<HashMap<String, Statement>>,
     /// Set when an answer was not waited for to its end, or when a transaction may still be open.
@@ -35,12 +48,27 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(
-        inner: tokio_postgres::Client,
-        prepared: PreparedStatements,
-        round_trips: Arc<AtomicU64>,
+        Connected { client, host }: Connected,
+        heard: Heard,
+        (prepared, prober, round_trips): (PreparedStatements, Arc<Prober>, Arc<AtomicU64>),
     ) -> Self {
         let (statements, is_dirty) = (Mutex::default(), AtomicBool::new(false));
-        Self { inner, prepared, statements, is_dirty, round_trips }
+        let id = Bits(random_bits());
+        Self { inner: client, host, heard, prober, id, prepared, statements, is_dirty, round_trips }
+    }
+
+    /// Returns an id that no other connection has.
+    pub(crate) fn id(&self) -> Bits {
+        self.id
+    }
+
+    /// Returns what the server has said beside its answers.
+    pub(crate) fn heard(&self) -> &Heard {
+        &self.heard
+    }
+
+    pub(crate) fn inner(&self) -> &tokio_postgres::Client {
+        &self.inner
     }
 
     /// Returns whether another transaction may begin on this connection.
@@ -95,9 +123,7 @@ impl Client {
         self.wait(deadline, async {
             let runs = async {
                 // A statement that is not prepared yet would be sent later than those after it.
-                for (sql, params) in statements {
-                    self.prepare(sql, params).await?;
-                }
+                self.prepare_all(statements).await?;
                 let runs = statements.iter().map(|(sql, params)| self.run(sql, params));
                 let runs = futures_util::future::join_all(runs);
                 // Polled in this order, so they are sent in this order.
@@ -111,6 +137,42 @@ impl Client {
         })
     }
 
+    /// Prepares the statements that are not prepared yet, in one round trip.
+    async fn prepare_all(
+        &self,
+        statements: &[(&str, Vec<Param<'_>>)],
+    ) -> Result<(), tokio_postgres::Error> {
+        if self.prepared == PreparedStatements::Off {
+            return Ok(());
+        }
+        let missing: Vec<_> = {
+            let known = self.lock();
+            statements.iter().filter(|(sql, _)| !known.contains_key(*sql)).collect()
+        };
+        if missing.is_empty() {
+            return Ok(());
+        }
+        self.round_trips.fetch_add(1, Ordering::Relaxed);
+        let preparing = missing.iter().map(|(sql, params)| self.prepare_new(sql, params));
+        let prepared = futures_util::future::join_all(preparing).await;
+        prepared.into_iter().try_for_each(|prepared| prepared.map(drop))
+    }
+
+    async fn prepare_new(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Statement, tokio_postgres::Error> {
+        let types: Vec<Type> = params.iter().map(|param| param.sql_type()).collect();
+        let statement = self.inner.prepare_typed(sql, &types).await?;
+        let mut statements = self.lock();
+        if statements.len() >= STATEMENTS_MAX {
+            statements.clear();
+        }
+        statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
     async fn prepare(
         &self,
         sql: &str,
@@ -122,15 +184,8 @@ impl Client {
         if let Some(statement) = self.lock().get(sql) {
             return Ok(Some(statement.clone()));
         }
-        let types: Vec<Type> = params.iter().map(|param| param.sql_type()).collect();
         self.round_trips.fetch_add(1, Ordering::Relaxed);
-        let statement = self.inner.prepare_typed(sql, &types).await?;
-        let mut statements = self.lock();
-        if statements.len() >= STATEMENTS_MAX {
-            statements.clear();
-        }
-        statements.insert(sql.to_owned(), statement.clone());
-        Ok(Some(statement))
+        self.prepare_new(sql, params).await.map(Some)
     }
 
     async fn run(
@@ -156,19 +211,29 @@ impl Client {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for an answer. A connection whose answer does not come in time is given up.
+    /// Waits for an answer. A connection whose answer does not come in time is given up, and so is one to a
+    /// host that is gone.
     fn wait<T>(
         &self,
         deadline: Instant,
         answer: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
         self.round_trips.fetch_add(1, Ordering::Relaxed);
-        match block_on(deadline, answer) {
-            Some(answer) => answer,
-            None => {
-                self.discard();
-                Err(Failure::TimedOut)
+        let mut answer = pin!(answer);
+        loop {
+            let probe_at = Instant::now() + PROBE_EVERY;
+            if let Some(answer) = block_on(deadline.min(probe_at), answer.as_mut()) {
+                return answer;
             }
+            let failure = if Instant::now() >= deadline {
+                Failure::TimedOut
+            } else if self.prober.is_answering(self.host) {
+                continue;
+            } else {
+                Failure::HostGone
+            };
+            self.discard();
+            return Err(failure);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Takes removed text out of the tables.
 //!
 //! A deleted or replaced row stays in its page until the space is used again, so erasing rewrites the tables
-//! that held text: `VACUUM FULL` copies the rows that are left into a new file and drops the old one. The
-//! large tables are partitioned by store, so only the partitions of the stores concerned are rewritten, and
-//! only their writers and readers wait.
+//! that held text: `VACUUM FULL` copies the rows that are left into a new file and drops the old one. Only the
+//! tables of the [partitions](crate::partition) that have lost text are rewritten, and only the writers and
+//! readers of their stores wait. Which tables that are is noted, in `rewrites`, by the transaction that removes
+//! text, so an erasure that was interrupted goes on where it stopped.
 //!
 //! What the server has copied elsewhere is out of reach: its write-ahead log, replicas, archives and base
 //! backups. [`unreachable()`] says so, and how to finish.
@@ -18,8 +19,8 @@ use tokio_postgres::error::DbError;
 
 use crate::PostgresBackend;
 use crate::client::Client;
-use crate::error::{self, Consequence, Failure};
-use crate::pool::Notices;
+use crate::error::{self, Consequence, Failure, Refuser};
+use crate::partition::{self, Partition};
 use crate::rows::upkeep;
 use crate::transaction::{Scope, Transaction};
 use crate::values::{Bits, Columns as _, List, bits, number, params};
@@ -31,22 +32,21 @@ const REWRITE_TIMEOUT: Duration = Duration::from_mins(30);
 const LOCK_TRY: Duration = Duration::from_millis(500);
 const OTHERS_PAUSE: Duration = Duration::from_millis(500);
 
-/// Tables with text that are not partitioned, because they stay small or are pruned.
-const SMALL_TABLES: [&str; 9] = [
-    "stores",
-    "restorable_stores",
-    "refusals",
-    "sessions",
-    "attachments",
-    "tombstones",
-    "erasures",
-    "session_events",
-    "definitions",
-];
+/// Tables with text that are not partitioned. They are rewritten only if they have lost some.
+const SHARED_TABLES: [&str; 5] =
+    ["sessions", "attachments", "definitions", "receipts", "copies_made"];
 
-/// The partitioned tables, and how many partitions each has.
-const PARTITIONED_TABLES: [&str; 2] = ["versions", "memories"];
-const PARTITIONS_COUNT: i64 = 16;
+/// Tables without text that grow and shrink.
+const OTHER_TABLES: [&str; 6] =
+    ["stores", "restorable_stores", "changes", "counter", "commits", "tombstones"];
+
+/// A table that has lost text.
+struct Rewrite {
+    table: String,
+    count: i64,
+    /// The last transaction that removed text.
+    transaction: i64,
+}
 
 /// Returns the copies of removed text that a server cannot reach.
 pub(crate) fn unreachable(transaction: &Transaction) -> Result<Vec<String>, Error> {
@@ -79,11 +79,13 @@ pub(crate) fn unreachable(transaction: &Transaction) -> Result<Vec<String>, Erro
 impl PostgresBackend {
     /// Erases everything that was removed before this is called.
     pub(crate) fn erase_all(&self) -> Result<Erasure, Error> {
-        let numbers = self.pending_numbers()?;
         let mut erasure = Erasure::default();
-        if !numbers.is_empty() {
+        if self.has_removed()? {
             self.remove_rows()?;
-            erasure.scanned = self.rewrite(&self.tables_of(&numbers)?)?;
+        }
+        let rewrites = self.pending_rewrites()?;
+        if !rewrites.is_empty() {
+            erasure.scanned = self.rewrite(&rewrites)?;
         }
         // Listed even if nothing was erased: what is unreachable does not depend on it.
         erasure.unreachable = self.reading(&mut unreachable)?;
@@ -111,20 +113,33 @@ impl PostgresBackend {
     /// Returns the space of removed rows to the system.
     pub(crate) fn compact_all(&self) -> Result<(), Error> {
         self.remove_rows()?;
-        let partitions = |table: &str| {
-            (0..PARTITIONS_COUNT).map(move |part| format!("{table}_{part}")).collect::<Vec<_>>()
-        };
-        let mut tables: Vec<_> =
-            PARTITIONED_TABLES.iter().flat_map(|table| partitions(table)).collect();
-        tables.extend(SMALL_TABLES.map(str::to_owned));
-        tables.extend(["changes".to_owned(), "counter".to_owned(), "outcomes".to_owned()]);
-        self.rewrite(&tables).map(drop)
+        let partitions = (0..partition::COUNT)
+            .flat_map(|number| [Partition::Stores(number), Partition::Sessions(number)]);
+        let tables = partitions.flat_map(Partition::tables);
+        let others = SHARED_TABLES.iter().chain(&OTHER_TABLES).map(|name| (*name).to_owned());
+        let client = self.session()?;
+        for table in tables.chain(others) {
+            self.rewrite_one(&client, &Rewrite { table, count: 0, transaction: 0 }, Kept::Any)?;
+        }
+        Ok(())
     }
 
-    fn pending_numbers(&self) -> Result<Vec<i64>, Error> {
+    fn has_removed(&self) -> Result<bool, Error> {
         self.reading(&mut |transaction| {
-            let rows = transaction.query("SELECT DISTINCT num FROM erasures", &[])?;
-            rows.iter().map(|row| row.value(0)).collect()
+            let row = transaction.query_one("SELECT EXISTS (SELECT 1 FROM removed_stores)", &[])?;
+            row.ok_or_else(error::damaged)?.value(0)
+        })
+    }
+
+    fn pending_rewrites(&self) -> Result<Vec<Rewrite>, Error> {
+        self.reading(&mut |transaction| {
+            let sql = "SELECT name, count, transaction FROM rewrites ORDER BY name";
+            let rows = transaction.query(sql, &[])?;
+            let rewrites = rows.iter().map(|row| {
+                let (table, count) = (row.value(0)?, row.value(1)?);
+                Ok(Rewrite { table, count, transaction: row.value(2)? })
+            });
+            rewrites.collect()
         })
     }
 
@@ -140,73 +155,136 @@ impl PostgresBackend {
         Ok(())
     }
 
-    /// Returns the tables that hold the text of these stores.
-    fn tables_of(&self, numbers: &[i64]) -> Result<Vec<String>, Error> {
-        let mut tables: Vec<_> = SMALL_TABLES.map(str::to_owned).to_vec();
-        let sql = "SELECT DISTINCT part FROM unnest($1::bigint[]) num,
-                generate_series(0, $2::bigint - 1) part
-            WHERE satisfies_hash_partition('versions'::regclass, $2::int, part::int, num)";
-        let values = [List(numbers.to_vec())];
-        let parts = self.reading(&mut |transaction| {
-            let rows = transaction.query(sql, params![values[0], PARTITIONS_COUNT])?;
-            rows.iter().map(|row| row.value(0)).collect::<Result<Vec<i64>, _>>()
-        })?;
-        for part in parts {
-            tables.extend(PARTITIONED_TABLES.map(|table| format!("{table}_{part}")));
+    /// Rewrites tables, one after the other, and returns their sizes. What is done stays done if a later one
+    /// fails.
+    fn rewrite(&self, rewrites: &[Rewrite]) -> Result<Vec<ScannedFile>, Error> {
+        let client = self.session()?;
+        let mut scanned = Vec::new();
+        for rewrite in rewrites {
+            scanned.push(self.rewrite_one(&client, rewrite, Kept::Later)?);
+            self.writing(Scope::Administration, &mut |transaction| {
+                let sql = "DELETE FROM rewrites WHERE name = $1 AND count = $2";
+                transaction.execute(sql, params![rewrite.table, rewrite.count]).map(drop)
+            })?;
         }
-        Ok(tables)
+        Ok(scanned)
     }
 
-    /// Rewrites tables, one after the other, and returns their sizes.
-    fn rewrite(&self, tables: &[String]) -> Result<Vec<ScannedFile>, Error> {
-        let (client, notices) = self.pool.separate()?;
-        let schema = self.settings.quoted_schema()?;
-        // While this waits for somebody who reads a table, everybody else waits behind it. So it waits
-        // briefly, leaves, and comes back.
-        let lock_ms = LOCK_TRY.as_millis();
-        let deadline = Instant::now() + self.settings.statement_timeout;
-        let limit = format!("SET lock_timeout = {lock_ms}");
-        client.batch(deadline, &limit).map_err(Failure::into_error)?;
-        let rewrite = |table: &String| rewrite((&client, &notices), (&schema, table), deadline);
-        tables.iter().map(rewrite).collect()
-    }
-}
-
-/// Rewrites a table until nothing of a removed row is left in it.
-///
-/// A row that was removed stays, in the new file too, for as long as anybody reads a snapshot from before its
-/// removal: a long read, a backup, a replica that feeds back what it reads. The server says how many such rows
-/// it had to keep.
-fn rewrite(
-    (client, notices): (&Client, &Notices),
-    (schema, table): (&str, &str),
-    deadline: Instant,
-) -> Result<ScannedFile, Error> {
-    let answer_deadline = Instant::now() + REWRITE_TIMEOUT;
-    let vacuum = format!("VACUUM (FULL, VERBOSE) {schema}.{table}");
-    loop {
-        notices.take();
-        if let Err(failure) = client.batch(answer_deadline, &vacuum) {
-            if failure.consequence() == Consequence::Locked && Instant::now() < deadline {
+    /// Rewrites a table until nothing of a removed row is left in it.
+    ///
+    /// A row that was removed stays, in the new file too, for as long as anybody reads a snapshot from before
+    /// its removal: a long read, a backup, a replica that feeds back what it reads.
+    fn rewrite_one(
+        &self,
+        client: &Client,
+        rewrite: &Rewrite,
+        kept: Kept,
+    ) -> Result<ScannedFile, Error> {
+        let name = format!("{}.{}", self.settings.quoted_schema()?, rewrite.table);
+        let vacuum = format!("VACUUM (FULL, VERBOSE) {name}");
+        let mut deadline = Instant::now() + self.settings.statement_timeout;
+        let size = "SELECT pg_total_relation_size($1::text::regclass)";
+        loop {
+            // Asked before, so that a snapshot that is taken later does not count.
+            let is_forgotten =
+                kept == Kept::Any || is_forgotten(client, rewrite.transaction, deadline)?;
+            client.heard().take();
+            let answer_by = Instant::now() + REWRITE_TIMEOUT;
+            if let Err(failure) = client.batch(answer_by, &vacuum) {
+                if !client.is_usable() {
+                    // The server does not notice that nobody waits any more.
+                    self.direct.cancel(client.inner());
+                }
+                let is_locked = failure.consequence() == Consequence::Locked;
+                if is_locked && is_being_rewritten(client, &name)? {
+                    // By another server, which takes as long as it takes.
+                    deadline = Instant::now() + self.settings.statement_timeout;
+                } else if !is_locked || Instant::now() >= deadline {
+                    return Err(failure.into_error());
+                }
                 thread::sleep(OTHERS_PAUSE);
                 continue;
             }
-            return Err(failure.into_error());
+            match kept_rows(&client.heard().take()) {
+                // It only says that it has skipped the table.
+                None => return Err(error::not_owner()),
+                Some(0) => break,
+                Some(_) if is_forgotten => break,
+                Some(_) if Instant::now() < deadline => thread::sleep(OTHERS_PAUSE),
+                Some(_) => return Err(error::still_read()),
+            }
         }
-        match kept_rows(&notices.take()) {
-            Some(0) => break,
-            Some(_) if Instant::now() < deadline => thread::sleep(OTHERS_PAUSE),
-            Some(_) => return Err(error::still_read()),
-            // It only says that it has skipped the table.
-            None => return Err(error::not_owner()),
-        }
+        let rows = client.query(Instant::now() + REWRITE_TIMEOUT, None, size, params![name]);
+        let rows = rows.map_err(Failure::into_error)?;
+        let row = rows.first().ok_or_else(error::damaged)?;
+        Ok(ScannedFile { name: rewrite.table.clone(), size_bytes: row.count(0)? })
     }
-    let sql = "SELECT pg_total_relation_size($1::text::regclass)";
-    let name = format!("{schema}.{table}");
-    let rows =
-        client.query(answer_deadline, None, sql, params![name]).map_err(Failure::into_error)?;
-    let row = rows.first().ok_or_else(error::damaged)?;
-    Ok(ScannedFile { name: table.to_owned(), size_bytes: row.count(0)? })
+
+    /// Returns a session for what cannot run in a transaction.
+    ///
+    /// While a rewrite waits for somebody who reads the table, everybody else waits behind it. So it waits
+    /// briefly, leaves, and comes back. A role may have a limit for statements that is too short for it.
+    fn session(&self) -> Result<Client, Error> {
+        let (lock_ms, statement_ms) = (LOCK_TRY.as_millis(), REWRITE_TIMEOUT.as_millis());
+        let settings = format!("-c lock_timeout={lock_ms} -c statement_timeout={statement_ms}");
+        let connected = self.pool.separate_of(&self.direct.with_session(&settings));
+        let client = match connected {
+            Ok(client) => client,
+            // A pooler refuses what it does not know in the options of a connection.
+            Err(failure) if failure.refuser() == Some(Refuser::Server) => {
+                self.pool.separate_of(&self.direct).map_err(Failure::into_error)?;
+                return Err(error::no_session().with_source(failure.into_error()));
+            }
+            Err(failure) => return Err(failure.into_error()),
+        };
+        let deadline = Instant::now() + self.shared.terms.answer_timeout;
+        let sql = "SELECT setting FROM pg_settings WHERE name = 'lock_timeout'";
+        let rows = client.query(deadline, None, sql, &[]).map_err(Failure::into_error)?;
+        let found: Option<String> = rows.first().map(|row| row.value(0)).transpose()?;
+        if found != Some(lock_ms.to_string()) {
+            return Err(error::no_session());
+        }
+        Ok(client)
+    }
+}
+
+/// Which removed rows a rewrite may keep for somebody who still reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// Those that were removed after the text that is erased.
+    Later,
+    Any,
+}
+
+/// Returns whether certainly nobody can read the rows any more that a transaction has removed.
+///
+/// That is so if no transaction that began before it runs, and no snapshot is older. Of sessions of other users
+/// nothing is shown; then this cannot be told.
+fn is_forgotten(client: &Client, transaction: i64, deadline: Instant) -> Result<bool, Error> {
+    let sql = "WITH place AS (
+            SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
+                pg_snapshot_xmax(pg_current_snapshot())::text::bigint - $1::bigint AS age)
+        SELECT oldest > $1
+            AND NOT EXISTS (SELECT 1 FROM pg_stat_activity
+                WHERE age(backend_xmin) >= place.age
+                    OR (state IS NULL AND backend_type = 'client backend'))
+            AND NOT EXISTS (SELECT 1 FROM pg_replication_slots
+                WHERE age(xmin) >= place.age OR age(catalog_xmin) >= place.age)
+            AND NOT EXISTS (SELECT 1 FROM pg_stat_replication WHERE age(backend_xmin) >= place.age)
+            AND NOT EXISTS (SELECT 1 FROM pg_prepared_xacts)
+        FROM place";
+    let rows = client.query(deadline, None, sql, params![transaction]);
+    let rows = rows.map_err(Failure::into_error)?;
+    rows.first().ok_or_else(error::damaged)?.value(0)
+}
+
+/// Returns whether somebody rewrites a table at the moment.
+fn is_being_rewritten(client: &Client, name: &str) -> Result<bool, Error> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_stat_progress_cluster
+        WHERE relid = $1::text::regclass)";
+    let deadline = Instant::now() + OTHERS_PAUSE.saturating_mul(20);
+    let rows = client.query(deadline, None, sql, params![name]).map_err(Failure::into_error)?;
+    rows.first().ok_or_else(error::damaged)?.value(0)
 }
 
 /// Returns how many rows that were removed a rewrite has kept; `None` if it has not said so.

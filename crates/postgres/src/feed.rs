@@ -1,23 +1,21 @@
 //! Waiting for changes.
 //!
-//! The tables are the truth. A notification is only a bell: it says that something may have happened, and
+//! The tables are the truth. A notification is only a wake-up: it says that something may have happened, and
 //! waiters look for themselves. One connection listens, from the first wait on. While it is broken, or where
 //! a pooler makes listening impossible, waiters look at an interval instead, and nobody looks while nobody
 //! waits.
 
-use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
 use quipu_core::backend::WatchWork;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
-use tokio_postgres::{AsyncMessage, Client, Connection};
 
-use crate::pool::Connector;
-use crate::retry::Backoff;
+use crate::connect::{Connector, Heard};
+use crate::error::Failure;
+use crate::retry::{Backoff, random_bits};
 
 /// Wakes the threads that wait for changes.
 pub(crate) struct Feed {
@@ -28,11 +26,12 @@ pub(crate) struct Feed {
 }
 
 /// What the connection that listens needs.
+#[derive(Clone)]
 pub(crate) struct Listener {
     pub(crate) connector: Connector,
     pub(crate) runtime: Handle,
-    /// The statement that begins to listen.
-    pub(crate) listen: String,
+    /// The name of the schema, which is also that of the channel.
+    pub(crate) schema: String,
 }
 
 /// Counts wake-ups, so that one that comes while nobody waits is not lost.
@@ -54,6 +53,13 @@ const SAFETY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How often the connection that listens is tried for a sign of life.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long a notification may take to arrive before nobody counts on any, and how often to look for it.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(2);
+const TRIAL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long to wait before trying again where notifications do not arrive.
+const UNHEARD_PAUSE: Duration = Duration::from_mins(5);
 
 /// The longest pause before connecting again.
 const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -99,9 +105,8 @@ impl Feed {
     }
 
     fn start(&self) {
-        let Some(Listener { connector, runtime, listen }) = &self.listener else { return };
-        let listening = listen_forever(connector.clone(), listen.clone(), Arc::clone(&self.bell));
-        runtime.spawn(listening);
+        let Some(listener) = &self.listener else { return };
+        listener.runtime.spawn(listen_forever(listener.clone(), Arc::clone(&self.bell)));
     }
 }
 
@@ -124,75 +129,91 @@ impl Bell {
     }
 }
 
-async fn listen_forever(connector: Connector, listen: String, bell: Arc<Bell>) {
+/// Listens for as long as the backend is open.
+async fn listen_forever(listener: Listener, bell: Arc<Bell>) {
     let mut backoff = Backoff::new(RECONNECT_PAUSE_MAX);
     while !bell.is_closed.load(Ordering::Acquire) {
-        let listened = connector
-            .connect_with(
-                async |client, connection| {
-                    ring_on_notifications(client, connection, &listen, &bell).await
-                },
-                async |client, connection| {
-                    ring_on_notifications(client, connection, &listen, &bell).await
-                },
-            )
-            .await;
+        let listened = listen(&listener, &bell).await;
         if bell.is_listening.swap(false, Ordering::AcqRel) {
             backoff = Backoff::new(RECONNECT_PAUSE_MAX);
         }
         // What was committed since the connection broke has rung nowhere; and waiters must learn that they
         // have to look by themselves.
         bell.ring();
-        match listened {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) | Err(error) => {
-                tracing::warn!(%error, "the database is not listened to; changes are polled for");
+        let pause = match listened {
+            Ok(()) => backoff.pause(),
+            Err(Deaf::Lost(failure)) => {
+                tracing::warn!(%failure, "lost the LISTEN connection; falling back to polling");
+                backoff.pause()
             }
-        }
-        tokio::time::sleep(backoff.pause()).await;
+            Err(Deaf::Unheard) => {
+                tracing::warn!(
+                    "notifications do not arrive through this address, which may be that of a pooler; \
+                     falling back to polling: set `listen_url` to an address past it"
+                );
+                UNHEARD_PAUSE
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Why nobody listens.
+enum Deaf {
+    /// The connection broke, or could not be made.
+    Lost(Failure),
+    /// The server took `LISTEN`, and what was notified then did not arrive.
+    Unheard,
+}
+
+impl From<Failure> for Deaf {
+    fn from(failure: Failure) -> Self {
+        Self::Lost(failure)
+    }
+}
+
+impl From<tokio_postgres::Error> for Deaf {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Lost(error.into())
     }
 }
 
 /// Rings at each notification, until the connection breaks.
-async fn ring_on_notifications<S, T>(
-    client: Client,
-    mut connection: Connection<S, T>,
-    listen: &str,
-    bell: &Bell,
-) -> Result<(), tokio_postgres::Error>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    let messages = async {
-        loop {
-            match poll_fn(|cx| connection.poll_message(cx)).await {
-                Some(Ok(AsyncMessage::Notification(_))) => bell.ring(),
-                Some(Ok(_)) => {}
-                Some(Err(error)) => return Err(error),
-                None => return Ok(()),
+async fn listen(listener: &Listener, bell: &Arc<Bell>) -> Result<(), Deaf> {
+    let Listener { connector, schema, .. } = listener;
+    let trial = format!("{:x}", random_bits());
+    let heard = {
+        let (bell, trial) = (Arc::clone(bell), trial.clone());
+        Heard::calling(move |payload| {
+            if payload == trial {
+                bell.is_listening.store(true, Ordering::Release);
             }
-        }
+            bell.ring();
+        })
     };
-    let probes = async {
-        client.batch_execute(listen).await?;
-        bell.is_listening.store(true, Ordering::Release);
-        // What was committed before this took effect has not rung.
-        bell.ring();
-        loop {
-            tokio::time::sleep(PROBE_INTERVAL).await;
-            if bell.is_closed.load(Ordering::Acquire) {
-                return Ok(());
-            }
-            // A firewall that forgets idle connections drops their packets in silence.
-            match tokio::time::timeout(PROBE_INTERVAL, client.check_connection()).await {
-                Ok(alive) => alive?,
-                Err(_) => return Ok(()),
-            }
+    let client = connector.connect_any(heard).await?.client;
+    client.batch_execute(&format!("LISTEN {schema}")).await?;
+    // A pooler that gives each transaction another connection takes the statement too, and nothing is ever
+    // heard. By another connection, because a server tells its own client at once.
+    let other = connector.connect_any(Heard::default()).await?.client;
+    other.batch_execute(&format!("NOTIFY {schema}, '{trial}'")).await?;
+    drop(other);
+    let since = tokio::time::Instant::now();
+    while !bell.is_listening.load(Ordering::Acquire) {
+        if since.elapsed() > TRIAL_TIMEOUT {
+            return Err(Deaf::Unheard);
         }
-    };
-    tokio::select! {
-        ended = messages => ended,
-        ended = probes => ended,
+        tokio::time::sleep(TRIAL_INTERVAL).await;
+    }
+    loop {
+        tokio::time::sleep(PROBE_INTERVAL).await;
+        if bell.is_closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // A firewall that forgets idle connections drops their packets in silence.
+        match tokio::time::timeout(PROBE_INTERVAL, client.check_connection()).await {
+            Ok(alive) => alive?,
+            Err(_) => return Err(Deaf::Lost(Failure::HostGone)),
+        }
     }
 }

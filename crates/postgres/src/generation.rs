@@ -36,11 +36,11 @@ impl Seen {
     /// Returns the counter of the next generation if this one lacks changes that were seen.
     pub(crate) fn next_generation(&self, counter: Counter) -> Option<Counter> {
         let highest = self.highest().filter(|highest| lacks(counter, *highest))?;
-        // Followers that begin now begin after this number, which belongs to no change.
+        // This is the number of the change that says so.
         let sequence = Sequence(counter.sequence.max(highest.sequence).0 + 1);
-        let at: Timestamp = counter.at.max(highest.at);
+        let at: Timestamp = counter.at.max(highest.at).next();
         let generation = counter.generation.max(highest.generation) + 1;
-        Some(Counter { sequence, at, generation, first: Sequence(sequence.0 + 1) })
+        Some(Counter { sequence, at, generation, first: sequence })
     }
 }
 
@@ -71,17 +71,17 @@ mod tests {
         assert_eq!(seen.next_generation(counter(1, 100, 0)), None);
         assert_eq!(seen.next_generation(counter(1, 120, 0)), None);
         let next = seen.next_generation(counter(1, 90, 0)).expect("ten changes were lost");
-        assert_eq!((next.generation, next.sequence.0, next.first.0), (2, 101, 102));
-        assert_eq!(next.at, Timestamp::from_micros(100));
+        assert_eq!((next.generation, next.sequence.0, next.first.0), (2, 101, 101));
+        assert_eq!(next.at, Timestamp::from_micros(101));
     }
 
     #[test]
     fn the_generation_of_a_server_that_has_seen_less_is_not_enough() {
         let seen = Seen::default();
         seen.note(counter(1, 100, 0));
-        assert_eq!(seen.next_generation(counter(2, 130, 102)), None);
+        assert_eq!(seen.next_generation(counter(2, 130, 101)), None);
         let next = seen.next_generation(counter(2, 105, 96)).expect("96 to 100 were seen");
-        assert_eq!((next.generation, next.sequence.0, next.first.0), (3, 106, 107));
+        assert_eq!((next.generation, next.sequence.0, next.first.0), (3, 106, 106));
     }
 
     #[test]

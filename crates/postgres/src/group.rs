@@ -1,47 +1,52 @@
 //! Group commit: the writes of many threads in one transaction.
 //!
-//! A write that has announced a store takes a [`Seat`] and waits. The first one with nobody before it leads:
-//! it begins a transaction for all who wait, which locks their stores and reads ahead for all of them in one
-//! round trip. Then they take turns: each runs its own work on its own thread, on what was read ahead, and
-//! hands the transaction to the next one. The last one commits for all. Nobody returns before the commit that
-//! holds its work.
+//! A write that has announced a store takes a seat in a [`Queue`]. Its leader begins a transaction for all who
+//! wait, which locks their stores and reads ahead for all of them in one round trip. Then they take turns:
+//! each runs its own work on its own thread, on what was read ahead, and hands the transaction to the next one.
+//! The last one commits for all. Nobody returns before the commit that holds its work.
 //!
 //! Changes are collected and sent with the commit, so a member that fails is mostly forgotten without a
 //! statement; what it has already sent is behind a savepoint. If the transaction fails as a whole, each
 //! member runs again, alone if it might be one of them that makes it fail.
 //!
-//! Usually one group is under way, and everybody else gathers for the next. One that waits for a lock of
-//! another server does not hold up the rest: after a moment, the next group begins beside it.
+//! Nobody waits for a store that is not theirs. A group of different stores takes those that are free; the writes
+//! to a store that another server holds run again in groups of that store only, which wait for it. The
+//! tempting alternative, one group that waits for all of its stores, makes every write of the process wait
+//! for the longest redaction of any of them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use quipu_core::Error;
+use quipu_core::model::StoreId;
 
-use crate::ahead::{self, Announcement, Numbers};
+use crate::ahead::{self, Announcement, Held, Numbers};
 use crate::error::{self, Consequence};
+use crate::partition::Rewriting;
+use crate::queue::{self, Called, Lane, Queue};
 use crate::transaction::Transaction;
 
-/// How many writes share a transaction at most, so that the first of them does not wait too long.
-const MEMBERS_MAX: usize = 64;
+/// For how long writes to a store that another server holds stay among themselves.
+const CONTENDED_FOR: Duration = Duration::from_millis(50);
 
-/// How many groups are under way at most.
-const GROUPS_MAX: usize = 4;
+/// A store for which a group has waited longer than this is contended.
+const FREE_WITHIN: Duration = Duration::from_millis(5);
 
-/// When the last group began so long ago, it waits for somebody outside of this process, and another one may
-/// begin beside it. Always having two makes each half as large, which costs more than it gains: the second
-/// waits for the counter, and mostly for the same stores too.
-const STUCK_AFTER: Duration = Duration::from_millis(20);
+/// How many contended stores are remembered.
+const CONTENDED_MAX: usize = 10_000;
 
 /// Begins and commits the transactions of groups.
 pub(crate) trait Database {
-    /// Returns a transaction that has not begun.
-    fn transaction(&self) -> Result<Transaction, (Error, Option<Consequence>)>;
+    /// Returns a transaction that has not begun; waits for a connection until a deadline.
+    fn transaction(&self, deadline: Instant) -> Result<Transaction, (Error, Option<Consequence>)>;
 
     /// Commits; returns why that failed if it certainly has changed nothing.
     fn commit(&self, transaction: Transaction) -> Result<Result<(), Refused>, Error>;
+
+    /// Returns how long a group may take after a member had its turn.
+    fn patience(&self) -> Duration;
 }
 
 /// Why a transaction did not change anything.
@@ -51,41 +56,18 @@ pub(crate) struct Refused {
 }
 
 /// The groups of a process.
-#[derive(Default)]
 pub(crate) struct Groups {
-    queue: Mutex<Queue>,
+    queue: Queue<StoreId, Announcement, Box<Group>, Outcome>,
     numbers: Numbers,
+    rewriting: Arc<Rewriting>,
+    /// The stores that another server holds, and until when that is assumed.
+    contended: Mutex<HashMap<StoreId, Instant>>,
     committed_count: AtomicU64,
     writes_count: AtomicU64,
 }
 
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Arc<Seat>>,
-    groups_count: usize,
-    /// When the last group began.
-    begun_at: Option<Instant>,
-}
-
 /// The place of a write in a group.
-struct Seat {
-    announcement: Announcement,
-    state: Mutex<SeatState>,
-    changed: Condvar,
-}
-
-enum SeatState {
-    /// It waits for a group, or for its turn.
-    Waiting,
-    /// It begins a group of these.
-    Leading(Vec<Arc<Seat>>),
-    /// It runs.
-    Turn(Box<Group>),
-    /// It has run, or will not run in this group.
-    Over(Outcome),
-    /// Nobody is there any more.
-    Gone,
-}
+type Seat = queue::Seat<StoreId, Announcement, Box<Group>, Outcome>;
 
 /// How a group ended for one of its members.
 #[derive(Clone)]
@@ -93,23 +75,26 @@ pub(crate) enum Outcome {
     /// It is durable.
     Committed,
     /// Nothing has changed; run again. The error is for whoever has no time left for that.
-    Again(Company, Error),
+    Again(Retry, Error),
     /// Nobody knows whether it has changed anything, or trying again makes no sense.
     Failed(Error),
 }
 
-/// With whom a write runs again.
+/// With whom a write runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Company {
-    /// With others: the failure was nobody's fault.
-    Any,
-    /// Alone: it may be the reason of the failure.
-    None,
+pub(crate) enum Retry {
+    /// With others.
+    Grouped,
+    /// With those that wait for the same store: another server holds it.
+    OfStore,
+    /// Alone: it may be the reason why a group has failed.
+    Alone,
 }
 
 /// A transaction that several writes share.
-struct Group {
+pub(crate) struct Group {
     transaction: Transaction,
+    lane: Lane<StoreId>,
     /// Those that have not run yet.
     next: VecDeque<Arc<Seat>>,
     /// Those that have run and wait for the outcome.
@@ -127,61 +112,48 @@ pub(crate) struct Turn<'g, D: Database> {
 }
 
 impl Groups {
+    /// `single_max` is how many connections may wait for stores that other servers hold.
+    pub(crate) fn new(rewriting: Arc<Rewriting>, single_max: usize) -> Self {
+        Self {
+            queue: Queue::new(single_max),
+            numbers: Numbers::default(),
+            rewriting,
+            contended: Mutex::default(),
+            committed_count: AtomicU64::new(0),
+            writes_count: AtomicU64::new(0),
+        }
+    }
+
     /// Waits for a turn in a group.
     pub(crate) fn join<'g, D: Database>(
         &'g self,
         database: &'g D,
-        announcement: Announcement,
-        (company, deadline): (Company, Instant),
+        mut announcement: Announcement,
+        (retry, deadline): (Retry, Instant),
     ) -> Result<Turn<'g, D>, Outcome> {
-        let seat = Arc::new(Seat::new(announcement));
-        let seats = match company {
-            Company::None => {
-                self.lock().groups_count += 1;
-                vec![Arc::clone(&seat)]
-            }
-            Company::Any => match self.queue_up(&seat) {
-                Some(seats) => seats,
-                None => match self.wait_for_turn(&seat, deadline) {
-                    SeatState::Leading(seats) => seats,
-                    SeatState::Turn(group) => {
-                        return Ok(Turn::begin(self, database, seat, group));
-                    }
-                    SeatState::Over(outcome) => return Err(outcome),
-                    SeatState::Waiting | SeatState::Gone => {
-                        return Err(Outcome::Failed(error::busy()));
-                    }
-                },
-            },
+        let store = announcement.store;
+        announcement.partition = self.numbers.partition(store);
+        let lane = match retry {
+            Retry::Alone => Lane::Alone,
+            Retry::OfStore => Lane::Of(store),
+            Retry::Grouped if self.is_contended(store) => Lane::Of(store),
+            Retry::Grouped => Lane::Mixed,
         };
-        self.lead(database, seat, seats)
-    }
-
-    /// Returns the members of a group that this thread leads; `None` if it has to wait for another group.
-    fn queue_up(&self, seat: &Arc<Seat>) -> Option<Vec<Arc<Seat>>> {
-        let mut queue = self.lock();
-        queue.waiting.push_back(Arc::clone(seat));
-        queue.lead(seat)
-    }
-
-    /// Waits until there is something to do, or gives up the seat at the deadline.
-    fn wait_for_turn(&self, seat: &Arc<Seat>, deadline: Instant) -> SeatState {
-        loop {
-            let pause = deadline.min(Instant::now() + STUCK_AFTER);
-            if let Some(state) = seat.wait_until(pause) {
-                return state;
+        let seat = Seat::new(lane, announcement);
+        match self.queue.join(&seat, deadline, &|it| self.is_ready(it)) {
+            Called::Leads(seats) => self.lead(database, seat, (seats, deadline)),
+            Called::Turn(group) => Ok(Turn::begin(self, database, seat, group)),
+            Called::Over(outcome) => Err(outcome),
+            Called::GaveUp if self.is_ready(seat.announcement()) => {
+                Err(Outcome::Failed(error::busy()))
             }
-            if Instant::now() >= deadline {
-                let state = seat.give_up();
-                if matches!(state, SeatState::Gone) {
-                    self.lock().waiting.retain(|other| !Arc::ptr_eq(other, seat));
-                }
-                return state;
-            }
-            if let Some(seats) = self.lock().lead(seat) {
-                return SeatState::Leading(seats);
-            }
+            Called::GaveUp => Err(Outcome::Failed(error::being_rewritten())),
         }
+    }
+
+    /// Returns whether the tables of a store can be used, as far as is known.
+    fn is_ready(&self, announcement: &Announcement) -> bool {
+        announcement.partition.is_none_or(|partition| !self.rewriting.has(partition))
     }
 
     /// Begins a group and takes the first turn.
@@ -189,71 +161,128 @@ impl Groups {
         &'g self,
         database: &'g D,
         seat: Arc<Seat>,
-        seats: Vec<Arc<Seat>>,
+        (seats, deadline): (Vec<Arc<Seat>>, Instant),
     ) -> Result<Turn<'g, D>, Outcome> {
-        let begun = self.begin(database, &seats);
-        let others = seats.into_iter().filter(|other| !Arc::ptr_eq(other, &seat)).collect();
-        match begun {
-            Ok(transaction) => {
-                let group = Group { transaction, next: others, run: Vec::new(), changed_count: 0 };
-                Ok(Turn::begin(self, database, seat, Box::new(group)))
-            }
+        let lane = seat.lane();
+        let unbegun = Unbegun { groups: self, lane, seats };
+        let begun = self.begin(database, &unbegun.seats, deadline);
+        let seats = unbegun.take();
+        let others = seats.into_iter().filter(|other| !Arc::ptr_eq(other, &seat));
+        let (transaction, skipped) = match begun {
+            Ok(begun) => begun,
             Err(outcome) => {
-                self.end(others, &outcome);
-                Err(outcome)
+                self.end(lane, others, &outcome);
+                return Err(outcome);
             }
+        };
+        let held = Outcome::Again(Retry::OfStore, error::busy());
+        let is_skipped = |seat: &Arc<Seat>| skipped.contains(&seat.announcement().store);
+        let (left_out, next): (Vec<_>, Vec<_>) = others.partition(is_skipped);
+        for seat in left_out {
+            seat.tell(held.clone());
         }
+        let next = next.into();
+        let group = Group { transaction, lane, next, run: Vec::new(), changed_count: 0 };
+        if is_skipped(&seat) {
+            self.pass_on(database, Box::new(group));
+            return Err(held);
+        }
+        Ok(Turn::begin(self, database, seat, Box::new(group)))
     }
 
+    /// Begins the transaction of a group. Returns the stores that it has left out.
     fn begin<D: Database>(
         &self,
         database: &D,
         seats: &[Arc<Seat>],
-    ) -> Result<Transaction, Outcome> {
+        deadline: Instant,
+    ) -> Result<(Transaction, HashSet<StoreId>), Outcome> {
         let count = seats.len();
         let transaction = database
-            .transaction()
+            .transaction(deadline)
             .map_err(|(error, consequence)| Outcome::of(consequence, error, count))?;
-        let announcements: Vec<_> = seats.iter().map(|seat| seat.announcement.clone()).collect();
-        ahead::begin(&transaction, &announcements, &self.numbers)
-            .map_err(|error| Outcome::of(transaction.failure(), error, count))?;
-        Ok(transaction)
+        let announcements: Vec<_> = seats.iter().map(|seat| seat.announcement().clone()).collect();
+        let lane = seats.first().map_or(Lane::Mixed, |seat| seat.lane());
+        let held = if lane == Lane::Mixed { Held::Skip } else { Held::Wait };
+        let start = Instant::now();
+        let begun = ahead::begin(&transaction, &announcements, &self.numbers, held);
+        match (lane, begun) {
+            (Lane::Of(store), Err(error)) => {
+                self.note_contended(store);
+                // All of them have waited for the same.
+                let count =
+                    if transaction.failure() == Some(Consequence::Locked) { 1 } else { count };
+                Err(Outcome::of(transaction.failure(), error, count))
+            }
+            (_, Err(error)) => Err(Outcome::of(transaction.failure(), error, count)),
+            (Lane::Of(store), Ok(skipped)) => {
+                if start.elapsed() > FREE_WITHIN {
+                    self.note_contended(store);
+                }
+                Ok((transaction, skipped))
+            }
+            (Lane::Mixed | Lane::Alone, Ok(skipped)) => {
+                for store in &skipped {
+                    self.note_contended(*store);
+                }
+                Ok((transaction, skipped))
+            }
+        }
     }
 
-    /// Tells the members of a group how it ended, and lets the next group begin.
-    fn end(&self, seats: impl IntoIterator<Item = Arc<Seat>>, outcome: &Outcome) {
-        for seat in seats {
-            seat.set(SeatState::Over(outcome.clone()));
-        }
-        loop {
-            let mut queue = self.lock();
-            // Beside another group, those who wait gather for the one after it.
-            let seats = if queue.groups_count > 1 { Vec::new() } else { queue.take() };
-            let Some(first) = seats.first().cloned() else {
-                queue.groups_count -= 1;
-                return;
-            };
-            queue.begun_at = Some(Instant::now());
-            drop(queue);
-            match first.try_set(SeatState::Leading(seats)) {
+    /// Hands the transaction to the next member, or commits if there is none.
+    fn pass_on<D: Database>(&self, database: &D, mut group: Box<Group>) {
+        while let Some(seat) = group.next.pop_front() {
+            match seat.hand(group) {
+                Some(back) => group = back,
                 None => return,
-                // It has given up; the others still wait.
-                Some(SeatState::Leading(seats)) => {
-                    let mut queue = self.lock();
-                    for seat in seats.into_iter().skip(1).rev() {
-                        queue.waiting.push_front(seat);
-                    }
-                }
-                Some(_) => {}
             }
+        }
+        let Group { transaction, lane, run, changed_count, .. } = *group;
+        let members_count = run.len();
+        let outcome = match database.commit(transaction) {
+            Ok(Ok(())) => Outcome::Committed,
+            Ok(Err(Refused { consequence, error })) => {
+                Outcome::of(Some(consequence), error, members_count)
+            }
+            Err(error) => Outcome::Failed(error),
+        };
+        if matches!(outcome, Outcome::Committed) && changed_count > 0 {
+            self.count(changed_count);
+        }
+        self.end(lane, run, &outcome);
+    }
+
+    /// Tells the members of a group how it ended, and lets the next groups begin.
+    fn end(
+        &self,
+        lane: Lane<StoreId>,
+        seats: impl IntoIterator<Item = Arc<Seat>>,
+        outcome: &Outcome,
+    ) {
+        self.queue.end(lane, seats, outcome, &|it| self.is_ready(it));
+    }
+
+    fn is_contended(&self, store: StoreId) -> bool {
+        let contended = self.contended.lock().unwrap_or_else(PoisonError::into_inner);
+        contended.get(&store).is_some_and(|until| Instant::now() < *until)
+    }
+
+    fn note_contended(&self, store: StoreId) {
+        let mut contended = self.contended.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if contended.len() >= CONTENDED_MAX {
+            contended.retain(|_, until| now < *until);
+        }
+        if contended.len() < CONTENDED_MAX {
+            contended.insert(store, now + CONTENDED_FOR);
         }
     }
 
     /// Returns how many transactions were committed, how many writes were in them, and how many wait.
     pub(crate) fn counts(&self) -> (u64, u64, usize) {
-        let waiting_count = self.lock().waiting.len();
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (load(&self.committed_count), load(&self.writes_count), waiting_count)
+        (load(&self.committed_count), load(&self.writes_count), self.queue.waiting_count())
     }
 
     /// Counts a transaction that was committed.
@@ -261,31 +290,27 @@ impl Groups {
         self.committed_count.fetch_add(1, Ordering::Relaxed);
         self.writes_count.fetch_add(writes_count, Ordering::Relaxed);
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+/// The seats of a group whose transaction has not begun. A panic while it begins ends the group.
+struct Unbegun<'g> {
+    groups: &'g Groups,
+    lane: Lane<StoreId>,
+    seats: Vec<Arc<Seat>>,
+}
+
+impl Unbegun<'_> {
+    fn take(mut self) -> Vec<Arc<Seat>> {
+        std::mem::take(&mut self.seats)
     }
 }
 
-impl Queue {
-    /// Returns the members of a group that a waiting seat leads, if another group may begin now.
-    fn lead(&mut self, seat: &Arc<Seat>) -> Option<Vec<Arc<Seat>>> {
-        let is_stuck = self.begun_at.is_none_or(|begun| begun.elapsed() >= STUCK_AFTER);
-        let may_begin = self.groups_count == 0 || self.groups_count < GROUPS_MAX && is_stuck;
-        if !may_begin {
-            return None;
+impl Drop for Unbegun<'_> {
+    fn drop(&mut self) {
+        if !self.seats.is_empty() {
+            let outcome = Outcome::Again(Retry::Grouped, error::connection_lost());
+            self.groups.end(self.lane, std::mem::take(&mut self.seats), &outcome);
         }
-        let place = self.waiting.iter().position(|other| Arc::ptr_eq(other, seat))?;
-        let leader = self.waiting.remove(place)?;
-        self.waiting.push_front(leader);
-        self.groups_count += 1;
-        self.begun_at = Some(Instant::now());
-        Some(self.take())
-    }
-
-    fn take(&mut self) -> Vec<Arc<Seat>> {
-        let count = self.waiting.len().min(MEMBERS_MAX);
-        self.waiting.drain(..count).collect()
     }
 }
 
@@ -293,9 +318,11 @@ impl Outcome {
     /// Returns what becomes of the members of a transaction that has failed as a whole.
     fn of(consequence: Option<Consequence>, error: Error, members_count: usize) -> Self {
         match consequence {
-            Some(Consequence::Repeat | Consequence::Reconnect) => Self::Again(Company::Any, error),
+            Some(Consequence::Repeat | Consequence::Reconnect | Consequence::Rewritten) => {
+                Self::Again(Retry::Grouped, error)
+            }
             Some(Consequence::Locked | Consequence::Fail) if members_count > 1 => {
-                Self::Again(Company::None, error)
+                Self::Again(Retry::Alone, error)
             }
             Some(Consequence::Locked | Consequence::Fail) | None => Self::Failed(error),
         }
@@ -319,7 +346,7 @@ impl<'g, D: Database> Turn<'g, D> {
     /// member that has not become durable.
     pub(crate) fn end(mut self, worked: &Result<(), Error>) -> Outcome {
         let Some(mut group) = self.group.take() else {
-            return Outcome::Again(Company::Any, error::connection_lost());
+            return Outcome::Again(Retry::Grouped, error::connection_lost());
         };
         if let Some(consequence) = group.transaction.failure() {
             return self.give_up(group, consequence, worked);
@@ -329,16 +356,20 @@ impl<'g, D: Database> Turn<'g, D> {
             if group.transaction.take_back_member().is_err() {
                 return self.give_up(group, Consequence::Reconnect, worked);
             }
-            self.pass_on(group, self.saw_others.then(|| Arc::clone(&self.seat)));
+            group.run.extend(self.saw_others.then(|| Arc::clone(&self.seat)));
         } else {
             group.changed_count += 1;
-            self.pass_on(group, Some(Arc::clone(&self.seat)));
+            group.run.push(Arc::clone(&self.seat));
         }
+        self.groups.pass_on(self.database, group);
         if is_taken_back && !self.saw_others {
             // It saw committed rows only, so there is nothing to wait for before it is refused.
             return Outcome::Committed;
         }
-        self.seat.wait_for_outcome()
+        // Every statement of the others has a deadline, so this one only ends what should not happen.
+        let deadline = Instant::now() + self.database.patience();
+        let outcome = self.seat.wait_for_outcome(deadline);
+        outcome.unwrap_or_else(|| Outcome::Failed(error::outcome_unknown()))
     }
 
     /// Gives up the whole group.
@@ -348,39 +379,13 @@ impl<'g, D: Database> Turn<'g, D> {
         consequence: Consequence,
         worked: &Result<(), Error>,
     ) -> Outcome {
-        let Group { transaction, next, run, .. } = *group;
+        let Group { transaction, lane, next, run, .. } = *group;
         drop(transaction);
         let members_count = next.len() + run.len() + 1;
         let error = worked.as_ref().err().cloned().unwrap_or_else(error::connection_lost);
         let outcome = Outcome::of(Some(consequence), error, members_count);
-        self.groups.end(next.into_iter().chain(run), &outcome);
+        self.groups.end(lane, next.into_iter().chain(run), &outcome);
         outcome
-    }
-
-    /// Hands the transaction to the next member, or commits if there is none.
-    ///
-    /// `waiting` is the seat of this member, if it waits for the outcome.
-    fn pass_on(&self, mut group: Box<Group>, waiting: Option<Arc<Seat>>) {
-        group.run.extend(waiting);
-        while let Some(seat) = group.next.pop_front() {
-            match seat.try_set(SeatState::Turn(group)) {
-                Some(SeatState::Turn(back)) => group = back,
-                Some(_) | None => return,
-            }
-        }
-        let Group { transaction, run, changed_count, .. } = *group;
-        let members_count = run.len();
-        let outcome = match self.database.commit(transaction) {
-            Ok(Ok(())) => Outcome::Committed,
-            Ok(Err(Refused { consequence, error })) => {
-                Outcome::of(Some(consequence), error, members_count)
-            }
-            Err(error) => Outcome::Failed(error),
-        };
-        if matches!(outcome, Outcome::Committed) && changed_count > 0 {
-            self.groups.count(changed_count);
-        }
-        self.groups.end(run, &outcome);
     }
 }
 
@@ -390,72 +395,10 @@ impl<D: Database> Drop for Turn<'_, D> {
         let Some(group) = self.group.take() else { return };
         let is_sound = group.transaction.failure().is_none();
         if is_sound && group.transaction.take_back_member().is_ok() {
-            self.pass_on(group, None);
+            self.groups.pass_on(self.database, group);
         } else {
             let failed = Err(error::connection_lost());
             self.give_up(group, Consequence::Reconnect, &failed);
         }
-    }
-}
-
-impl Seat {
-    fn new(announcement: Announcement) -> Self {
-        Self { announcement, state: Mutex::new(SeatState::Waiting), changed: Condvar::new() }
-    }
-
-    /// Waits until there is something to do; `None` if there is nothing until then.
-    fn wait_until(&self, until: Instant) -> Option<SeatState> {
-        let mut state = self.lock();
-        loop {
-            let found = std::mem::replace(&mut *state, SeatState::Waiting);
-            if !matches!(found, SeatState::Waiting) {
-                return Some(found);
-            }
-            let remaining = until.saturating_duration_since(Instant::now());
-            if remaining.is_zero() {
-                return None;
-            }
-            let waited = self.changed.wait_timeout(state, remaining);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Leaves, unless there is something to do now.
-    fn give_up(&self) -> SeatState {
-        let mut state = self.lock();
-        let found = std::mem::replace(&mut *state, SeatState::Gone);
-        if matches!(found, SeatState::Waiting) { SeatState::Gone } else { found }
-    }
-
-    /// Waits for the end of the group. Without a deadline: every statement of the others has one.
-    fn wait_for_outcome(&self) -> Outcome {
-        let mut state = self.lock();
-        loop {
-            if let SeatState::Over(outcome) = &*state {
-                return outcome.clone();
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn set(&self, state: SeatState) {
-        // If nobody is there any more, nobody has to learn it.
-        drop(self.try_set(state));
-    }
-
-    /// Changes the state; returns the new one if nobody is there any more.
-    fn try_set(&self, new: SeatState) -> Option<SeatState> {
-        let mut state = self.lock();
-        if matches!(*state, SeatState::Gone) {
-            return Some(new);
-        }
-        *state = new;
-        drop(state);
-        self.changed.notify_all();
-        None
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SeatState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

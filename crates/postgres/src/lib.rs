@@ -8,27 +8,36 @@
 mod ahead;
 mod buffer;
 mod client;
+mod connect;
+mod endpoint;
 mod erase;
 mod error;
 mod feed;
 mod generation;
 mod group;
 mod migrate;
+mod outcome;
 mod overlay;
+mod partition;
+mod password_file;
 mod pool;
+mod presence;
+mod queue;
 mod remains;
 mod retry;
 mod rows;
 mod settings;
+mod sync;
 mod tls;
 mod transaction;
 mod transfer;
 mod values;
 mod write;
 
+use std::cell::Cell;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,22 +45,24 @@ use quipu_core::backend::{
     Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Remains, Sequence, WatchWork,
     WriteWork,
 };
+use quipu_core::model::Timestamp;
 use quipu_core::{Error, ErrorKind};
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use connect::Connector;
 use error::{Consequence, Failure};
 use feed::{Feed, Listener};
-use generation::Seen;
-use group::{Company, Database, Groups, Refused};
-use pool::{Connector, Pool};
+use group::{Database, Groups, Refused, Retry};
+use outcome::Marker;
+use pool::Pool;
+use presence::Presence;
 use retry::Backoff;
 use rows::Rows;
 use rows::upkeep::{self, Totals};
-use transaction::{Scope, Terms, Transaction};
-use values::{Bits, Param, params};
+use transaction::{Scope, Shared, Terms, Transaction};
 use write::{Ended, Pause, Route, Write};
 
-pub use migrate::Migrated;
+pub use migrate::{Migrated, Step};
 pub use settings::{
     DEFAULT_SCHEMA, Listening, PostgresSettings, PreparedStatements, without_password,
 };
@@ -59,8 +70,9 @@ pub use settings::{
 /// How many threads drive connections. They only move bytes.
 const RUNTIME_THREADS: usize = 2;
 
-/// How old the cached counts of stores, memories and versions may be.
+/// How old the cached counts of stores, memories and versions may be, and estimates of them.
 const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
+const ESTIMATE_AGE_MAX: Duration = Duration::from_mins(1);
 
 /// The longest pause before a transaction is repeated.
 const REPEAT_PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -68,11 +80,13 @@ const REPEAT_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// A database that is open.
 pub struct PostgresBackend {
     settings: PostgresSettings,
-    terms: Arc<Terms>,
+    shared: Arc<Shared>,
     pool: Arc<Pool>,
+    /// Makes connections past a pooler.
+    direct: Connector,
     groups: Groups,
-    seen: Arc<Seen>,
     feed: Feed,
+    presence: Arc<Presence>,
     totals: Mutex<Option<(Instant, Totals)>>,
     /// Last, so that the connections are dropped while it still runs.
     runtime: Background,
@@ -88,7 +102,7 @@ impl Background {
             .thread_name("quipu-postgres")
             .enable_all()
             .build();
-        let failed = "the threads for the database could not be started";
+        let failed = "could not start the database runtime";
         let runtime = runtime.map_err(|error| {
             Error::new(ErrorKind::StorageUnavailable, failed).with_source(error)
         })?;
@@ -114,6 +128,12 @@ pub fn migrate(settings: &PostgresSettings) -> Result<Migrated, Error> {
     with_connection(settings, |client| migrate::migrate(client, settings))
 }
 
+/// Migrates as a later program would, which knows more steps. Only tests do that.
+#[doc(hidden)]
+pub fn migrate_further(settings: &PostgresSettings, further: &[Step]) -> Result<Migrated, Error> {
+    with_connection(settings, |client| migrate::migrate_further(client, settings, further))
+}
+
 /// Returns the version of the schema in a database; 0 if there is none.
 pub fn schema_version(settings: &PostgresSettings) -> Result<i64, Error> {
     with_connection(settings, |client| migrate::version(client, settings))
@@ -130,9 +150,10 @@ fn with_connection<T>(
 ) -> Result<T, Error> {
     let runtime = Background::new()?;
     let handle = runtime.handle().clone();
-    let connector = Connector::new(settings.endpoint()?, handle, settings.connect_timeout)?;
+    let connector = Connector::new(settings.direct_endpoint()?, handle)?;
     let pool = Pool::new(connector, settings);
-    work(&pool.separate()?.0)
+    let client = pool.separate().map_err(Failure::into_error)?;
+    work(&client)
 }
 
 impl PostgresBackend {
@@ -140,27 +161,33 @@ impl PostgresBackend {
     pub fn open(settings: &PostgresSettings) -> Result<Self, Error> {
         let schema = settings.quoted_schema()?;
         let runtime = Background::new()?;
-        let connect =
-            |endpoint| Connector::new(endpoint, runtime.handle().clone(), settings.connect_timeout);
+        let connect = |endpoint| Connector::new(endpoint, runtime.handle().clone());
+        let direct = connect(settings.direct_endpoint()?)?;
         let pool = Arc::new(Pool::new(connect(settings.endpoint()?)?, settings));
         let listener = match settings.listening {
             Listening::On => Some(Listener {
-                connector: connect(settings.listen_endpoint()?)?,
+                connector: direct.clone(),
                 runtime: runtime.handle().clone(),
-                listen: format!("LISTEN {schema}"),
+                schema: schema.clone(),
             }),
             Listening::Off => None,
         };
         let terms = Terms::new(&schema, (settings.statement_timeout, settings.lock_timeout));
+        let shared = Arc::new(Shared { terms, seen: Arc::default(), rewriting: Arc::default() });
+        // The others are for groups of free stores and for readers.
+        let waiting_max = settings.connections_max / 2;
         migrate::require_current(&*pool.get().map_err(Failure::into_error)?, settings)?;
+        let presence = Presence::new(Arc::clone(&pool), direct.clone(), schema.clone());
+        presence.start(runtime.handle());
         Ok(Self {
+            presence,
             settings: settings.clone(),
-            terms: Arc::new(terms),
+            groups: Groups::new(Arc::clone(&shared.rewriting), waiting_max),
+            shared,
             pool,
+            direct,
             feed: Feed::new(listener),
             totals: Mutex::default(),
-            groups: Groups::default(),
-            seen: Arc::default(),
             runtime,
         })
     }
@@ -180,8 +207,7 @@ impl PostgresBackend {
         loop {
             let (worked, consequence) = match self.pool.get() {
                 Ok(client) => {
-                    let transaction =
-                        Transaction::read(client, Arc::clone(&self.terms), Arc::clone(&self.seen));
+                    let transaction = Transaction::read(client, Arc::clone(&self.shared));
                     let worked = work(&transaction);
                     if transaction.failure().is_none() {
                         transaction.end();
@@ -191,7 +217,9 @@ impl PostgresBackend {
                 Err(failure) => (Err(failure.into_error()), None),
             };
             match consequence {
-                Some(Consequence::Repeat | Consequence::Reconnect) if Instant::now() < deadline => {
+                Some(Consequence::Repeat | Consequence::Reconnect | Consequence::Rewritten)
+                    if Instant::now() < deadline =>
+                {
                     self.prepare_to_repeat(consequence);
                     thread::sleep(backoff.pause());
                 }
@@ -225,9 +253,7 @@ impl PostgresBackend {
             let worked = work(&write);
             match write.end(worked) {
                 Ended::Done(answer) => return answer,
-                Ended::Again(_, Pause::Backoff, error) if Instant::now() >= deadline => {
-                    return Err(error);
-                }
+                Ended::Again(.., error) if Instant::now() >= deadline => return Err(error),
                 Ended::Again(next, pause, _) => {
                     route = next;
                     if pause == Pause::Backoff {
@@ -238,13 +264,14 @@ impl PostgresBackend {
         }
     }
 
-    /// Returns a transaction that has not begun.
-    fn begin(&self, scope: Scope) -> Result<Transaction, (Error, Option<Consequence>)> {
-        match self.pool.get() {
-            Ok(client) => {
-                let (terms, seen) = (Arc::clone(&self.terms), Arc::clone(&self.seen));
-                Ok(Transaction::write(client, (terms, seen), scope))
-            }
+    /// Returns a transaction that has not begun; waits for a connection until a deadline.
+    fn begin(
+        &self,
+        scope: Scope,
+        deadline: Instant,
+    ) -> Result<Transaction, (Error, Option<Consequence>)> {
+        match self.pool.get_by(deadline.min(Instant::now() + self.settings.pool_timeout)) {
+            Ok(client) => Ok(Transaction::write(client, Arc::clone(&self.shared), scope)),
             Err(failure) => {
                 let consequence = failure.consequence();
                 Err((failure.into_error(), Some(consequence)))
@@ -258,42 +285,6 @@ impl PostgresBackend {
         }
     }
 
-    /// Finds out whether a transaction was committed whose answer was lost.
-    ///
-    /// Looking for its marker is not enough: the server may still be committing it. Writing the same marker
-    /// waits for that transaction to end. If it succeeds, the transaction has not been committed and never
-    /// will be, because its marker is taken.
-    fn look_up(&self, marker: Bits, failure: Failure) -> Result<Result<(), Refused>, Error> {
-        tracing::warn!(%failure, "the connection was lost during a commit; looking up its outcome");
-        let deadline = self.deadline() + self.settings.statement_timeout;
-        let mut backoff = Backoff::new(REPEAT_PAUSE_MAX);
-        self.pool.drop_idle();
-        while Instant::now() < deadline {
-            if let Some(is_committed) = self.try_look_up(marker) {
-                return Ok(if is_committed { Ok(()) } else { Err(Refused::of(failure)) });
-            }
-            thread::sleep(backoff.pause());
-        }
-        Err(error::outcome_unknown())
-    }
-
-    fn try_look_up(&self, marker: Bits) -> Option<bool> {
-        let client = self.pool.get().ok()?;
-        let sql = "INSERT INTO outcomes (id) VALUES ($1) ON CONFLICT DO NOTHING RETURNING 1";
-        let values: &[Param<'_>] = params![marker];
-        let deadline = Instant::now() + self.settings.statement_timeout;
-        let inserted = client.query(deadline, Some(&self.terms.begin_write), sql, values);
-        let committed = inserted.and_then(|rows| {
-            client.batch(deadline, "COMMIT")?;
-            Ok(rows.is_empty())
-        });
-        if committed.is_err() {
-            client.discard();
-            self.pool.drop_idle();
-        }
-        committed.ok()
-    }
-
     /// Until when a transaction is repeated.
     fn deadline(&self) -> Instant {
         Instant::now() + self.settings.lock_timeout
@@ -303,28 +294,49 @@ impl PostgresBackend {
         if self.pool.is_closed() { Err(error::closed()) } else { Ok(()) }
     }
 
-    /// Counts rows. Counting takes a while, so the result is cached.
-    fn totals(&self) -> Result<Totals, Error> {
-        let mut cached = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns how many rows there are. Counting takes a while, so the result is cached, and whoever comes while
+    /// somebody counts gets what was counted before.
+    fn totals(&self) -> Totals {
+        let mut cached = match self.totals.try_lock() {
+            Ok(cached) => cached,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Totals::default(),
+        };
+        let age_max = |totals: &Totals| {
+            if totals.is_exact { TOTALS_AGE_MAX } else { ESTIMATE_AGE_MAX }
+        };
         if let Some((at, totals)) = &*cached
-            && at.elapsed() < TOTALS_AGE_MAX
+            && at.elapsed() < age_max(totals)
         {
-            return Ok(*totals);
+            return *totals;
         }
-        let totals = self.reading(&mut upkeep::totals)?;
-        *cached = Some((Instant::now(), totals));
-        Ok(totals)
+        match self.reading(&mut upkeep::totals) {
+            Ok(totals) => {
+                *cached = Some((Instant::now(), totals));
+                totals
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the rows could not be counted");
+                cached.map(|(_, totals)| totals).unwrap_or_default()
+            }
+        }
     }
 }
 
 impl Database for PostgresBackend {
-    fn transaction(&self) -> Result<Transaction, (Error, Option<Consequence>)> {
-        self.begin(Scope::Store)
+    fn transaction(&self, deadline: Instant) -> Result<Transaction, (Error, Option<Consequence>)> {
+        self.begin(Scope::Store, deadline)
+    }
+
+    fn patience(&self) -> Duration {
+        // Locks, a commit, and the look-up of its outcome.
+        let longest = self.settings.lock_timeout + self.shared.terms.answer_timeout;
+        longest.saturating_mul(3)
     }
 
     fn commit(&self, transaction: Transaction) -> Result<Result<(), Refused>, Error> {
         let (has_changed, counter) = (transaction.has_changed(), transaction.counter());
-        let marker = Bits(retry::random_bits());
+        let marker = Marker::new(&transaction);
         let committed = transaction.commit(marker);
         // The connection is free again, or closed, before anything else happens.
         drop(transaction);
@@ -336,7 +348,7 @@ impl Database for PostgresBackend {
         match &committed {
             Ok(Ok(())) if has_changed => {
                 if let Some(counter) = counter {
-                    self.seen.note(counter);
+                    self.shared.seen.note(counter);
                 }
                 self.feed.notify();
             }
@@ -355,24 +367,33 @@ impl Refused {
 
 impl Backend for PostgresBackend {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<(), Error> {
-        let mut lacks_changes = false;
+        let lacks_changes = Cell::new(false);
         let mut run = |transaction: &Transaction| {
             let worked = work(&Rows::new(transaction));
-            lacks_changes = transaction.lacks_changes();
+            lacks_changes.set(transaction.lacks_changes());
             worked
         };
         let worked = self.reading(&mut run);
-        if !lacks_changes {
+        if !lacks_changes.get() {
             return worked;
         }
-        tracing::warn!(
-            "changes that were delivered are lost; all followers of the feed start over"
-        );
-        // Taking the counter begins the new generation.
+        // Taking the counter begins a new generation, unless the primary has the changes after all.
+        let mut is_new = false;
         self.writing(Scope::Administration, &mut |transaction| {
-            transaction.take_counter().map(drop)
+            transaction.take_counter()?;
+            is_new = transaction.has_changed();
+            Ok(())
         })?;
-        self.reading(&mut |transaction| work(&Rows::new(transaction)))
+        if is_new {
+            tracing::warn!(
+                "the database lost changes that had been delivered (failover to a lagging replica?); \
+                 every follower must resynchronize"
+            );
+        }
+        // The connections may lead to a replica behind the same name.
+        self.pool.drop_idle();
+        let worked = self.reading(&mut run);
+        if lacks_changes.get() { Err(error::behind()) } else { worked }
     }
 
     /// Never answers: whether a row is still the row is known only to the database.
@@ -381,7 +402,10 @@ impl Backend for PostgresBackend {
     }
 
     fn write(&self, _: Purpose, work: &mut WriteWork<'_>) -> Result<(), Error> {
-        self.run_write(Route::Grouped(Company::Any), &mut |write| work(&mut Rows::of_write(write)))
+        let route = Route::Grouped(Retry::Grouped);
+        let written = self.run_write(route, &mut |write| work(&mut Rows::of_write(write)));
+        self.presence.note(&written);
+        written
     }
 
     fn wait(&self, seen: Sequence, timeout: Duration) -> Result<Sequence, Error> {
@@ -421,11 +445,9 @@ impl Backend for PostgresBackend {
 
     fn condition(&self) -> Result<Condition, Error> {
         self.require_open()?;
-        // Asked each time, unlike the counts: whoever asks decides by it where to send requests.
-        if !self.reading(&mut upkeep::is_writable)? {
-            return Err(error::read_only());
-        }
-        let totals = self.totals()?;
+        // Tried each time, unlike the counts: whoever asks decides by it where to send requests.
+        let beat = self.presence.beat()?;
+        let totals = self.totals();
         let (groups_count, writes_count, waiting_count) = self.groups.counts();
         Ok(Condition {
             stores_count: totals.stores,
@@ -435,8 +457,23 @@ impl Backend for PostgresBackend {
             writers_waiting_count: waiting_count,
             groups_count,
             writes_count,
+            clock: Some(beat.clock),
             ..Condition::default()
         })
+    }
+
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        let mut clock = None;
+        self.reading(&mut |transaction| {
+            clock = Some(upkeep::clock(transaction)?);
+            Ok(())
+        })?;
+        Ok(clock)
+    }
+
+    fn lease(&self, name: &str, duration: Duration) -> Result<bool, Error> {
+        self.require_open()?;
+        self.presence.lease(name, duration)
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
@@ -456,6 +493,7 @@ impl Backend for PostgresBackend {
     }
 
     fn close(&self) -> Result<(), Error> {
+        self.presence.leave();
         self.pool.close();
         self.feed.close();
         Ok(())

@@ -6,20 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use quipu_core::Error;
-use tokio::runtime::Handle;
-use tokio_postgres::error::DbError;
-use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{AsyncMessage, Connection, NoTls, Socket};
-
-use crate::client::{Client, block_on};
+use crate::client::Client;
+use crate::connect::{Connector, Heard};
 use crate::error::{self, Failure};
-use crate::settings::{Endpoint, PostgresSettings, PreparedStatements, Security};
-use crate::tls::Tls;
+use crate::settings::{PostgresSettings, PreparedStatements};
 
 /// Connections that several threads take turns with.
 pub(crate) struct Pool {
     connector: Connector,
+    prober: Arc<Prober>,
     prepared: PreparedStatements,
     connections_max: usize,
     timeout: Duration,
@@ -36,124 +31,29 @@ struct State {
     is_closed: bool,
 }
 
-/// Makes connections.
-#[derive(Clone)]
-pub(crate) struct Connector {
-    endpoint: Endpoint,
-    tls: Option<Tls>,
-    runtime: Handle,
-    timeout: Duration,
+/// Tells hosts that are slow from hosts that are gone.
+pub(crate) struct Prober {
+    connector: Connector,
+    /// What the last probe has found, of which host and when.
+    found: Mutex<Option<(usize, Instant, bool)>>,
 }
 
-impl Connector {
-    pub(crate) fn new(
-        endpoint: Endpoint,
-        runtime: Handle,
-        connect_timeout: Duration,
-    ) -> Result<Self, Error> {
-        let tls = match endpoint.security {
-            Security::Disable => None,
-            Security::Prefer | Security::Require | Security::VerifyCa | Security::VerifyFull => {
-                Some(Tls::new(&endpoint)?)
+/// How long a probe holds for everybody who waits for the same host.
+const PROBE_AGE_MAX: Duration = Duration::from_secs(2);
+
+impl Prober {
+    /// Returns whether a host takes connections. One caller at a time asks it: a host under load must not get
+    /// a connection of each one who waits for it.
+    pub(crate) fn is_answering(&self, host: usize) -> bool {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        match *found {
+            Some((of, at, is_answering)) if of == host && at.elapsed() < PROBE_AGE_MAX => {
+                is_answering
             }
-        };
-        // Each host may use up its own timeout, and so may looking at what it is.
-        let hosts_count = u32::try_from(endpoint.config.get_hosts().len().max(1)).unwrap_or(1);
-        let timeout = connect_timeout.saturating_mul(2).saturating_mul(hosts_count);
-        Ok(Self { endpoint, tls, runtime, timeout })
-    }
-
-    /// Connects, and drives the connection on the runtime until it is dropped.
-    fn connect(&self) -> Result<(tokio_postgres::Client, Notices), Error> {
-        let this = self.clone();
-        let connecting = self.runtime.spawn(async move {
-            match this.tls.clone() {
-                None => this.connect_by(NoTls).await,
-                Some(tls) => this.connect_by(tls).await,
-            }
-        });
-        let timeout = Instant::now() + self.timeout;
-        let abort = connecting.abort_handle();
-        let Some(Ok(connected)) = block_on(timeout, connecting) else {
-            abort.abort();
-            return Err(error::unreachable_host());
-        };
-        connected.map_err(error::unconnected)
-    }
-
-    async fn connect_by<T>(
-        &self,
-        tls: T,
-    ) -> Result<(tokio_postgres::Client, Notices), tokio_postgres::Error>
-    where
-        T: MakeTlsConnect<Socket>,
-        T::Stream: Send + 'static,
-    {
-        let (client, connection) = self.endpoint.config.connect(tls).await?;
-        let notices = Notices::default();
-        self.runtime.spawn(drive(connection, notices.clone()));
-        Ok((client, notices))
-    }
-
-    /// Connects, and returns what has to be polled together with the client.
-    pub(crate) async fn connect_with<R>(
-        &self,
-        with_plain: impl AsyncFnOnce(
-            tokio_postgres::Client,
-            Connection<Socket, tokio_postgres::tls::NoTlsStream>,
-        ) -> R,
-        with_tls: impl AsyncFnOnce(
-            tokio_postgres::Client,
-            Connection<Socket, crate::tls::Stream<Socket>>,
-        ) -> R,
-    ) -> Result<R, tokio_postgres::Error> {
-        match self.tls.clone() {
-            None => {
-                let (client, connection) = self.endpoint.config.connect(NoTls).await?;
-                Ok(with_plain(client, connection).await)
-            }
-            Some(tls) => {
-                let (client, connection) = self.endpoint.config.connect(tls).await?;
-                Ok(with_tls(client, connection).await)
-            }
-        }
-    }
-}
-
-/// What the server has said on a connection beside its answers.
-#[derive(Clone, Default)]
-pub(crate) struct Notices(Arc<Mutex<Vec<DbError>>>);
-
-/// How many notices are kept; the rest of a flood is dropped.
-const NOTICES_MAX: usize = 100;
-
-impl Notices {
-    fn add(&self, notice: DbError) {
-        let mut notices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if notices.len() < NOTICES_MAX {
-            notices.push(notice);
-        }
-    }
-
-    pub(crate) fn take(&self) -> Vec<DbError> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Drives a connection until its client is dropped or it breaks.
-async fn drive<S, T>(mut connection: Connection<S, T>, notices: Notices)
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    while let Some(message) = std::future::poll_fn(|cx| connection.poll_message(cx)).await {
-        match message {
-            Ok(AsyncMessage::Notice(notice)) => notices.add(notice),
-            Ok(_) => {}
-            Err(error) => {
-                // Whoever uses the connection gets an error of its own.
-                tracing::debug!(%error, "a connection to the database has ended");
-                return;
+            _ => {
+                let is_answering = self.connector.is_answering(host);
+                *found = Some((host, Instant::now(), is_answering));
+                is_answering
             }
         }
     }
@@ -161,8 +61,10 @@ where
 
 impl Pool {
     pub(crate) fn new(connector: Connector, settings: &PostgresSettings) -> Self {
+        let prober = Arc::new(Prober { connector: connector.clone(), found: Mutex::default() });
         Self {
             connector,
+            prober,
             prepared: settings.prepared_statements,
             connections_max: settings.connections_max.max(1),
             timeout: settings.pool_timeout,
@@ -174,12 +76,16 @@ impl Pool {
 
     /// Returns a connection that nobody else uses; waits for one if all are in use.
     pub(crate) fn get(self: &Arc<Self>) -> Result<Pooled, Failure> {
+        self.get_by(Instant::now() + self.timeout)
+    }
+
+    /// Returns a connection that nobody else uses; waits for one until a deadline if all are in use.
+    pub(crate) fn get_by(self: &Arc<Self>, deadline: Instant) -> Result<Pooled, Failure> {
         let start = Instant::now();
-        let deadline = start + self.timeout;
         let mut state = self.lock();
         loop {
             if state.is_closed {
-                return Err(Failure::Unconnected(error::closed()));
+                return Err(Failure::refused(error::closed()));
             }
             while let Some(client) = state.idle.pop() {
                 if client.is_usable() {
@@ -195,17 +101,21 @@ impl Pool {
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 let exhausted = error::pool_exhausted(self.connections_max, start.elapsed());
-                return Err(Failure::Unconnected(exhausted));
+                return Err(Failure::refused(exhausted));
             }
             let waited = self.freed.wait_timeout(state, remaining);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Returns a connection outside of the pool, for what changes its settings.
-    pub(crate) fn separate(&self) -> Result<(Client, Notices), Error> {
-        let (inner, notices) = self.connector.connect()?;
-        Ok((Client::new(inner, self.prepared, Arc::clone(&self.round_trips)), notices))
+    /// Returns a connection outside of the pool.
+    pub(crate) fn separate(&self) -> Result<Client, Failure> {
+        self.client_of(&self.connector)
+    }
+
+    /// Returns a connection outside of the pool, whose session has settings of its own.
+    pub(crate) fn separate_of(&self, connector: &Connector) -> Result<Client, Failure> {
+        self.client_of(connector)
     }
 
     /// Fails every later call, and closes what is idle.
@@ -238,13 +148,15 @@ impl Pool {
     fn connect(self: &Arc<Self>) -> Result<Pooled, Failure> {
         // Counted as in use until here, and given back by the guard if connecting fails.
         let mut pooled = Pooled { pool: Arc::clone(self), client: None };
-        pooled.client = Some(self.client().map_err(Failure::Unconnected)?);
+        pooled.client = Some(self.separate()?);
         Ok(pooled)
     }
 
-    fn client(&self) -> Result<Client, Error> {
-        let (inner, _) = self.connector.connect()?;
-        Ok(Client::new(inner, self.prepared, Arc::clone(&self.round_trips)))
+    fn client_of(&self, connector: &Connector) -> Result<Client, Failure> {
+        let heard = Heard::default();
+        let connected = connector.connect(&heard)?;
+        let (prober, round_trips) = (Arc::clone(&self.prober), Arc::clone(&self.round_trips));
+        Ok(Client::new(connected, heard, (self.prepared, prober, round_trips)))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

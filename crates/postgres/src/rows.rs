@@ -19,16 +19,17 @@ pub(crate) mod versions;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Change, Commit, KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
-    SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery, Writer,
+    Change, Commit, KeyPruneRule, MemoryQuery, PendingErasure, Prunable, PrunePlace, PruneRule,
+    Reader, Sequence, SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
-    CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
+    CopyMade, DeletedStore, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
     Redaction, Refusal, SecretHash, Session, SessionId, Store, StoreId, Timestamp, Tombstone,
     Version, VersionId, View, Workspace, WorkspaceId,
 };
 
 use crate::transaction::Transaction;
+use crate::values::Bits;
 use crate::write::Write;
 
 /// The rows that one transaction sees.
@@ -193,6 +194,10 @@ impl Reader for Rows<'_, '_> {
         changes::changes(self.transaction()?, after, limit)
     }
 
+    fn removals(&self, after: Sequence, limit: usize) -> Result<Vec<Change>, Error> {
+        changes::removals(self.transaction()?, after, limit)
+    }
+
     fn cursor(&self, name: &str) -> Result<Option<Sequence>, Error> {
         changes::cursor(self.transaction()?, name)
     }
@@ -207,6 +212,15 @@ impl Reader for Rows<'_, '_> {
 
     fn changed_at(&self, store: StoreId) -> Result<Timestamp, Error> {
         versions::changed_at(self.transaction()?, store)
+    }
+
+    fn prunable(
+        &self,
+        rule: &PruneRule,
+        after: Option<PrunePlace>,
+        limit: usize,
+    ) -> Result<Prunable, Error> {
+        versions::prunable(self.transaction()?, rule, after, limit)
     }
 
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
@@ -251,6 +265,10 @@ impl Writer for Rows<'_, '_> {
         }
     }
 
+    fn lock_stores(&mut self, stores: &[StoreId]) -> Result<(), Error> {
+        self.transaction()?.lock_stores(stores)
+    }
+
     fn next_stamp(&mut self, now: Timestamp) -> Result<Stamp, Error> {
         self.transaction()?.next_stamp(now)
     }
@@ -282,18 +300,26 @@ impl Writer for Rows<'_, '_> {
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error> {
-        versions::redact(self.transaction()?, store, version, redaction)
+        versions::redact(self.transaction()?, store, redactions)
     }
 
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error> {
         memories::touch(self.transaction()?, store, memory, at)
     }
 
-    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        versions::prune(self.transaction()?, rule, limit)
+    fn prune(
+        &mut self,
+        rule: &PruneRule,
+        store: StoreId,
+        versions: &[VersionId],
+    ) -> Result<usize, Error> {
+        versions::prune(self.transaction()?, rule, store, versions)
+    }
+
+    fn trim_changes(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        changes::trim(self.transaction()?, before, limit)
     }
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {
@@ -306,7 +332,7 @@ impl Writer for Rows<'_, '_> {
 
     fn require_erasure(&mut self, store: StoreId) -> Result<(), Error> {
         // No memory has this id, so nothing that was derived from one is erased.
-        let none = MemoryId::from_bits(0);
+        let none = vec![Bits(0)];
         forgetting::set_pending(self.transaction()?, store, none)
     }
 

@@ -1,19 +1,26 @@
 //! How to reach the database.
 
 use std::fmt;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use quipu_core::Error;
-use tokio_postgres::config::{Host, SslMode};
+
+use crate::endpoint::Endpoint;
+use crate::password_file::PasswordFile;
 
 /// The schema that Quipu's tables are in, unless another one is chosen.
 pub const DEFAULT_SCHEMA: &str = "quipu";
 
 /// The longest name that PostgreSQL does not cut off.
 const SCHEMA_SIZE_BYTES_MAX: usize = 63;
+
+/// When the system asks a silent host whether it is still there, unless the URL says so: the driver's default.
+const KEEPALIVES_IDLE_DEFAULT: Duration = Duration::from_hours(2);
+
+/// How often it asks again, and after how many questions without an answer the connection is broken.
+const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVES_COUNT: u32 = 3;
 
 /// How to reach and use a database.
 ///
@@ -26,7 +33,8 @@ pub struct PostgresSettings {
     pub password_file: Option<PathBuf>,
     /// The schema of Quipu's tables.
     pub schema: String,
-    /// Another URL for the one connection that listens, past a pooler that does not support LISTEN.
+    /// Another URL for the connections that listen and that rewrite tables, past a pooler that gives each
+    /// transaction another connection.
     pub listen_url: Option<String>,
     /// Whether changes of other servers are announced; without it they are polled for while somebody waits.
     pub listening: Listening,
@@ -34,7 +42,7 @@ pub struct PostgresSettings {
     pub prepared_statements: PreparedStatements,
     /// How many connections to have at most, beside the one that listens.
     pub connections_max: usize,
-    /// How long connecting to one host may take.
+    /// How long connecting to one host may take, unless the URL says so.
     pub connect_timeout: Duration,
     /// How long to wait for a free connection.
     pub pool_timeout: Duration,
@@ -98,26 +106,39 @@ impl PostgresSettings {
         self.endpoint_of(&self.url)
     }
 
-    pub(crate) fn listen_endpoint(&self) -> Result<Endpoint, Error> {
+    /// Returns a direct way to the server, past a pooler.
+    pub(crate) fn direct_endpoint(&self) -> Result<Endpoint, Error> {
         self.endpoint_of(self.listen_url.as_ref().unwrap_or(&self.url))
     }
 
     fn endpoint_of(&self, url: &str) -> Result<Endpoint, Error> {
         let mut endpoint = Endpoint::parse(url)?;
-        let config = &mut endpoint.config;
-        config.connect_timeout(self.connect_timeout);
-        config.tcp_user_timeout(self.statement_timeout + self.connect_timeout);
-        config.keepalives_idle(self.connect_timeout);
-        if config.get_application_name().is_none() {
-            config.application_name("quipu");
-        }
-        if config.get_password().is_none() {
-            let file = endpoint.password_file.as_ref().or(self.password_file.as_ref());
-            if let Some(password) =
-                file.map(|file| password_of(&endpoint.config, file)).transpose()?
-            {
-                password.map(|password| endpoint.config.password(password));
+        endpoint.each(|config| {
+            let timeout = config.get_connect_timeout().copied().unwrap_or(self.connect_timeout);
+            config.connect_timeout(timeout);
+            // The system repeats what is not acknowledged, and asks a silent host whether it is still there.
+            // So a host that is gone is noticed long before a statement runs into its timeout.
+            if config.get_tcp_user_timeout().is_none() {
+                config.tcp_user_timeout(timeout.saturating_mul(2));
             }
+            if config.get_keepalives_idle() == KEEPALIVES_IDLE_DEFAULT {
+                // Systems count it in whole seconds.
+                config.keepalives_idle(timeout.max(Duration::from_secs(1)));
+            }
+            if config.get_keepalives_interval().is_none() {
+                config.keepalives_interval(KEEPALIVES_INTERVAL);
+            }
+            if config.get_keepalives_retries().is_none() {
+                config.keepalives_retries(KEEPALIVES_COUNT);
+            }
+            if config.get_application_name().is_none() {
+                config.application_name("quipu");
+            }
+        });
+        let file = endpoint.password_file.as_ref().or(self.password_file.as_ref());
+        if let Some(file) = file {
+            let file = PasswordFile::read(file)?;
+            endpoint.add_passwords(&file);
         }
         Ok(endpoint)
     }
@@ -148,128 +169,6 @@ pub fn without_password(url: &str) -> String {
     // A password may hold an at sign that is not escaped; a host cannot.
     let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
     format!("{scheme}://{place}")
-}
-
-/// Where to connect, and how secure.
-#[derive(Clone)]
-pub(crate) struct Endpoint {
-    pub(crate) config: tokio_postgres::Config,
-    pub(crate) security: Security,
-    pub(crate) root_certificates: Option<PathBuf>,
-    password_file: Option<PathBuf>,
-}
-
-/// What a connection must prove, as libpq's `sslmode` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Security {
-    Disable,
-    Prefer,
-    Require,
-    VerifyCa,
-    VerifyFull,
-}
-
-impl Security {
-    fn parse(word: &str) -> Result<Self, Error> {
-        match word {
-            "disable" => Ok(Self::Disable),
-            // Nobody would notice that a connection is not encrypted in either case.
-            "allow" | "prefer" => Ok(Self::Prefer),
-            "require" => Ok(Self::Require),
-            "verify-ca" => Ok(Self::VerifyCa),
-            "verify-full" => Ok(Self::VerifyFull),
-            _ => Err(Error::invalid(
-                "`sslmode` must be `disable`, `prefer`, `require`, `verify-ca` or `verify-full`",
-            )),
-        }
-    }
-}
-
-impl Endpoint {
-    fn parse(url: &str) -> Result<Self, Error> {
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(Error::invalid("the URL of a database begins with `postgres://`"));
-        }
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let (mut security, mut root_certificates, mut password_file) = (None, None, None);
-        let mut rest = Vec::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let value = percent_encoding::percent_decode_str(value).decode_utf8_lossy();
-            match name {
-                "sslmode" => security = Some(Security::parse(&value)?),
-                "sslrootcert" => root_certificates = Some(PathBuf::from(&*value)),
-                "passfile" => password_file = Some(PathBuf::from(&*value)),
-                _ => rest.push(pair),
-            }
-        }
-        let url =
-            if rest.is_empty() { place.to_owned() } else { format!("{place}?{}", rest.join("&")) };
-        // The driver's message could quote a part of the URL, such as the password.
-        let parsed = tokio_postgres::Config::from_str(&url);
-        let Ok(mut config) = parsed else {
-            return Err(Error::invalid("the URL of the database is malformed").with_hint(
-                "write `postgres://USER@HOST:PORT/DATABASE`, with special characters as `%` and two hex \
-                 digits",
-            ));
-        };
-        // As in libpq, `require` with a certificate to check against checks.
-        let security = match security.unwrap_or(Security::Prefer) {
-            Security::Require if root_certificates.is_some() => Security::VerifyCa,
-            given @ (Security::Disable
-            | Security::Prefer
-            | Security::Require
-            | Security::VerifyCa
-            | Security::VerifyFull) => given,
-        };
-        config.ssl_mode(match security {
-            Security::Disable => SslMode::Disable,
-            Security::Prefer => SslMode::Prefer,
-            Security::Require | Security::VerifyCa | Security::VerifyFull => SslMode::Require,
-        });
-        let root_certificates = root_certificates.filter(|file| file != Path::new("system"));
-        Ok(Self { config, security, root_certificates, password_file })
-    }
-}
-
-/// Returns the password for a connection from a file in the format of `.pgpass`.
-fn password_of(config: &tokio_postgres::Config, file: &Path) -> Result<Option<String>, Error> {
-    let text = match fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(Error::invalid("the password file cannot be read").with_source(error));
-        }
-    };
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => host.clone(),
-        Some(Host::Unix(_)) | None => "localhost".to_owned(),
-    };
-    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
-    let user = config.get_user().unwrap_or_default();
-    let wanted = [&*host, &*port, config.get_dbname().unwrap_or(user), user];
-    Ok(text.lines().find_map(|line| password_in(line, &wanted)))
-}
-
-/// Returns the password of a line if its other fields fit.
-fn password_in(line: &str, wanted: &[&str]) -> Option<String> {
-    if line.starts_with('#') {
-        return None;
-    }
-    let mut fields = vec![String::new()];
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        let field = fields.last_mut()?;
-        match character {
-            '\\' => field.extend(characters.next()),
-            ':' => fields.push(String::new()),
-            other => field.push(other),
-        }
-    }
-    let (password, fields) = fields.split_last()?;
-    let fits = |(field, wanted): (&String, &&str)| field == "*" || field == wanted;
-    let is_match = fields.len() == wanted.len() && fields.iter().zip(wanted).all(fits);
-    is_match.then(|| password.clone())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! TLS by rustls, as `sslmode` asks for it.
 
+mod end_point;
+
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -24,8 +26,8 @@ use tokio_rustls::rustls::{
 };
 use tokio_rustls::{TlsConnector, rustls::crypto::ring};
 
+use crate::endpoint::{Endpoint, Security};
 use crate::error;
-use crate::settings::{Endpoint, Security};
 
 /// Makes TLS connections to the hosts of an endpoint.
 #[derive(Clone)]
@@ -133,7 +135,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     fn channel_binding(&self) -> ChannelBinding {
-        ChannelBinding::none()
+        let (_, session) = self.0.get_ref();
+        let certificate = session.peer_certificates().and_then(<[_]>::first);
+        match certificate.and_then(|certificate| end_point::digest(certificate)) {
+            Some(digest) => ChannelBinding::tls_server_end_point(digest),
+            None => ChannelBinding::none(),
+        }
     }
 }
 

@@ -14,13 +14,16 @@
 //! The tempting alternative, locking more as it goes, deadlocks: two transactions would take the same locks
 //! in a different order.
 //!
+//! Before it uses the text of a store it locks the tables of the store's [partition](crate::partition), without
+//! waiting: they may be in the middle of being rewritten.
+//!
 //! The lock must be a statement of its own. A query that locks a row and reads others reads those others as
 //! they were before it waited for the lock.
 
 mod locks;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,11 +33,13 @@ use quipu_core::model::{SessionId, StoreId, Timestamp};
 use tokio_postgres::Row;
 
 use crate::buffer::{self, Buffer, Mark};
-use crate::error::{Consequence, Failure};
+use crate::error::{self, Consequence, Failure};
 use crate::generation::{Seen, lacks};
+use crate::outcome::Marker;
 use crate::overlay::Overlay;
+use crate::partition::{self, Partition, Rewriting, Use};
 use crate::pool::Pooled;
-use crate::values::{Bits, Columns as _, Param, number};
+use crate::values::{Bits, Columns as _, List, Param, number};
 
 /// How much longer than the server the client waits for an answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
@@ -59,8 +64,10 @@ pub(crate) enum Scope {
 pub(crate) struct Terms {
     pub(crate) begin_read: String,
     pub(crate) begin_write: String,
-    pub(crate) notify: String,
+    pub(crate) commit: String,
     pub(crate) answer_timeout: Duration,
+    /// What every transaction sets, but for how long it may be idle.
+    settings: String,
 }
 
 impl Terms {
@@ -85,25 +92,38 @@ impl Terms {
              SET LOCAL idle_in_transaction_session_timeout ="
         );
         Self {
-            begin_read: format!(
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings} {}",
-                READ_IDLE_MAX.as_millis()
-            ),
+            begin_read: begin_read(&settings, READ_IDLE_MAX),
             begin_write: format!(
                 "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan; \
                  {settings} {write_idle_ms}"
             ),
-            notify: format!("NOTIFY {schema}; COMMIT"),
+            commit: format!("NOTIFY {schema}; COMMIT"),
             answer_timeout: statement_timeout + ANSWER_MARGIN,
+            settings,
         }
     }
+
+    /// Returns the same terms, by which reads may pause for so long.
+    pub(crate) fn with_idle_reads(self, idle: Duration) -> Self {
+        Self { begin_read: begin_read(&self.settings, idle), ..self }
+    }
+}
+
+fn begin_read(settings: &str, idle: Duration) -> String {
+    format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings} {}", idle.as_millis())
+}
+
+/// What all transactions of a process share.
+pub(crate) struct Shared {
+    pub(crate) terms: Terms,
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) rewriting: Arc<Rewriting>,
 }
 
 /// A transaction that begins with its first statement.
 pub(crate) struct Transaction {
     client: Pooled,
-    terms: Arc<Terms>,
-    seen: Arc<Seen>,
+    shared: Arc<Shared>,
     /// What had been seen when the transaction began. Others go on while it lasts.
     seen_before: Option<Counter>,
     lacks_changes: Cell<bool>,
@@ -115,6 +135,9 @@ pub(crate) struct Transaction {
     overlay: RefCell<Overlay>,
     /// The numbers of stores that were looked up; `None` for one that does not exist.
     numbers: RefCell<HashMap<StoreId, Option<i64>>>,
+    /// The partitions that are locked, and those that will be with the next statement.
+    partitions: RefCell<HashSet<Partition>>,
+    entering: RefCell<Vec<Partition>>,
     failure: Cell<Option<Consequence>>,
     is_over: Cell<bool>,
 }
@@ -133,6 +156,9 @@ struct Writing {
     /// Where the member of a group that runs now has begun; `None` if nobody else is in the transaction.
     member: Cell<Option<Member>>,
     larger_scope: Cell<Option<Scope>>,
+    /// The tables that have lost text, and whether that has to be erased.
+    lost: RefCell<BTreeSet<String>>,
+    requires_erasure: Cell<bool>,
 }
 
 /// What is restored when a member of a group fails.
@@ -165,28 +191,25 @@ impl Counter {
 }
 
 impl Transaction {
-    pub(crate) fn read(client: Pooled, terms: Arc<Terms>, seen: Arc<Seen>) -> Self {
+    pub(crate) fn read(client: Pooled, shared: Arc<Shared>) -> Self {
         Self {
             client,
-            terms,
-            seen_before: seen.highest(),
-            seen,
+            seen_before: shared.seen.highest(),
+            shared,
             lacks_changes: Cell::new(false),
             has_begun: Cell::new(false),
             writing: None,
             buffer: RefCell::default(),
             overlay: RefCell::default(),
             numbers: RefCell::default(),
+            partitions: RefCell::default(),
+            entering: RefCell::default(),
             failure: Cell::new(None),
             is_over: Cell::new(false),
         }
     }
 
-    pub(crate) fn write(
-        client: Pooled,
-        (terms, seen): (Arc<Terms>, Arc<Seen>),
-        scope: Scope,
-    ) -> Self {
+    pub(crate) fn write(client: Pooled, shared: Arc<Shared>, scope: Scope) -> Self {
         let writing = Writing {
             scope,
             announced: Cell::new(None),
@@ -197,8 +220,10 @@ impl Transaction {
             has_changed: Cell::new(false),
             member: Cell::new(None),
             larger_scope: Cell::new(None),
+            lost: RefCell::default(),
+            requires_erasure: Cell::new(false),
         };
-        let mut this = Self::read(client, terms, seen);
+        let mut this = Self::read(client, shared);
         this.writing = Some(writing);
         this
     }
@@ -229,7 +254,7 @@ impl Transaction {
         if self.seen_before.is_some_and(|seen| lacks(counter, seen)) {
             self.lacks_changes.set(true);
         } else {
-            self.seen.note(counter);
+            self.shared.seen.note(counter);
         }
     }
 
@@ -269,16 +294,27 @@ impl Transaction {
     }
 
     fn run(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Error> {
-        let begin = (!self.has_begun.replace(true)).then_some(self.begin());
-        self.client.query(self.deadline(), begin, sql, params).map_err(|f| self.failed(f))
+        let before = self.before();
+        let run = self.client.query(self.deadline(), before.as_deref(), sql, params);
+        run.map_err(|failure| self.failed(failure))
     }
 
-    fn begin(&self) -> &str {
-        if self.is_writing() { &self.terms.begin_write } else { &self.terms.begin_read }
+    /// Returns what is sent before the next statement: the beginning, and the locks of partitions.
+    fn before(&self) -> Option<String> {
+        let entering = self.entering.take();
+        let purpose = if self.is_writing() { Use::Write } else { Use::Read };
+        let begin = if self.is_writing() {
+            &self.shared.terms.begin_write
+        } else {
+            &self.shared.terms.begin_read
+        };
+        let begin = (!self.has_begun.replace(true)).then(|| begin.clone());
+        let parts: Vec<_> = begin.into_iter().chain(partition::lock(&entering, purpose)).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + self.terms.answer_timeout
+        Instant::now() + self.shared.terms.answer_timeout
     }
 
     /// Sends the changes that were made and not sent yet, because the next statement must see them.
@@ -317,10 +353,10 @@ impl Transaction {
     fn send_all(&self, buffer: &Buffer) -> Result<(), Error> {
         let statements = buffer.statements();
         let statements: Vec<_> =
-            statements.iter().map(|(sql, values)| (*sql, buffer::params(values))).collect();
-        let sent = self.client.pipeline(self.deadline(), None, &statements, None);
-        let sent = sent.map(drop);
-        sent.map_err(|failure| self.failed(failure))
+            statements.iter().map(|(sql, values)| (&**sql, buffer::params(values))).collect();
+        let before = self.before();
+        let sent = self.client.pipeline(self.deadline(), before.as_deref(), &statements, None);
+        sent.map(drop).map_err(|failure| self.failed(failure))
     }
 
     /// Begins a transaction for a group: runs statements that lock its stores and read ahead, in one round
@@ -328,15 +364,28 @@ impl Transaction {
     pub(crate) fn begin_group(
         &self,
         stores: &[StoreId],
-        statements: &[(&str, Vec<Param<'_>>)],
+        partitions: &[Partition],
+        statements: &[(String, Vec<Param<'_>>)],
     ) -> Result<Vec<Vec<Row>>, Error> {
         if let Some(writing) = &self.writing {
             writing.announced.set(stores.first().copied());
             writing.locked.borrow_mut().extend(stores);
         }
-        let begin = (!self.has_begun.replace(true)).then_some(self.begin());
-        let read = self.client.pipeline(self.deadline(), begin, statements, None);
+        for partition in partitions {
+            self.enter_partition(*partition)?;
+        }
+        let before = self.before();
+        let statements: Vec<_> =
+            statements.iter().map(|(sql, params)| (sql.as_str(), params.clone())).collect();
+        let read = self.client.pipeline(self.deadline(), before.as_deref(), &statements, None);
         read.map_err(|failure| self.failed(failure))
+    }
+
+    /// Notes that some stores of the group are not locked.
+    pub(crate) fn leave_out(&self, stores: &HashSet<StoreId>) {
+        if let Some(writing) = &self.writing {
+            writing.locked.borrow_mut().retain(|store| !stores.contains(store));
+        }
     }
 
     /// Enters what was read ahead.
@@ -403,12 +452,61 @@ impl Transaction {
         if is_full { self.send_earlier() } else { Ok(()) }
     }
 
+    /// Runs a statement that adds a row to a table with text or replaces one, and returns whether it was
+    /// replaced.
+    pub(crate) fn execute_replacing(
+        &self,
+        table: &str,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<(), Error> {
+        let rows = self.execute(sql, params)?;
+        let is_replaced = rows.first().map_or(Ok(false), |row| row.value(0))?;
+        if is_replaced {
+            self.lose(table);
+        }
+        Ok(())
+    }
+
+    /// Notes that rows with text are removed from a table that is not about one store, or are replaced.
+    pub(crate) fn lose(&self, table: impl Into<String>) {
+        if let Some(writing) = &self.writing {
+            writing.lost.borrow_mut().insert(table.into());
+        }
+    }
+
+    /// Notes that what is lost has to be erased, with everything of a store that is removed.
+    pub(crate) fn require_erasure(&self, num: Option<i64>) {
+        let Some(writing) = &self.writing else { return };
+        writing.requires_erasure.set(true);
+        let tables = num.map(|num| Partition::of_store(num).tables());
+        writing.lost.borrow_mut().extend(tables.into_iter().flatten());
+    }
+
+    /// Returns the statement that notes which tables have to be rewritten.
+    fn rewrites(&self) -> Option<buffer::Statement> {
+        let writing = self.writing.as_ref().filter(|writing| writing.requires_erasure.get())?;
+        let lost: Vec<_> = writing.lost.borrow().iter().cloned().collect();
+        // In one order, so that two transactions do not wait for each other.
+        let sql = "INSERT INTO rewrites
+            SELECT name, (SELECT sequence FROM counter) + 1, pg_current_xact_id()::text::bigint
+                FROM unnest($1::text[]) lost (name) ORDER BY name
+            ON CONFLICT (name) DO UPDATE SET count = greatest(rewrites.count + 1, excluded.count),
+                transaction = excluded.transaction";
+        (!lost.is_empty()).then(|| (sql.to_owned(), vec![Box::new(List(lost)) as _]))
+    }
+
     /// Looks something up in what the transaction knows already.
     pub(crate) fn known<T>(&self, look: impl FnOnce(&Overlay) -> Option<T>) -> Option<T> {
         look(&self.overlay.borrow())
     }
 
     fn failed(&self, failure: Failure) -> Error {
+        if let Some(partition) = failure.partition() {
+            self.shared.rewriting.note(partition);
+            self.failure.set(Some(Consequence::Rewritten));
+            return error::being_rewritten().with_source(failure.into_error());
+        }
         let consequence = failure.consequence();
         if consequence == Consequence::Reconnect {
             self.client.discard();
@@ -417,19 +515,26 @@ impl Transaction {
         failure.into_error()
     }
 
+    /// Returns the id of the connection.
+    pub(crate) fn connection(&self) -> Bits {
+        self.client.id()
+    }
+
     /// Commits under a marker by which the outcome can be found out if the connection breaks.
-    pub(crate) fn commit(&self, marker: Bits) -> Result<(), Failure> {
+    pub(crate) fn commit(&self, marker: Marker) -> Result<(), Failure> {
         if !self.has_changed() {
             self.end();
             return Ok(());
         }
         let buffer = self.buffer.take();
         let mut statements = buffer.statements();
-        statements.push(("INSERT INTO outcomes (id) VALUES ($1)", vec![Box::new(marker)]));
+        statements.extend(self.rewrites());
+        let (sql, values) = marker.note();
+        statements.push((sql.to_owned(), values));
         if let Some(counter) = self.counter() {
             let sql = "UPDATE counter SET sequence = $1, at = $2, generation = $3, first = $4";
             statements.push((
-                sql,
+                sql.to_owned(),
                 vec![
                     Box::new(number(counter.sequence.0)),
                     Box::new(counter.at.as_micros()),
@@ -439,15 +544,22 @@ impl Transaction {
             ));
         }
         let statements: Vec<_> =
-            statements.iter().map(|(sql, values)| (*sql, buffer::params(values))).collect();
-        let committed =
-            self.client.pipeline(self.deadline(), None, &statements, Some(&self.terms.notify));
+            statements.iter().map(|(sql, values)| (&**sql, buffer::params(values))).collect();
+        let (before, last) = (self.before(), Some(&*self.shared.terms.commit));
+        self.client.heard().take();
+        let committed = self.client.pipeline(self.deadline(), before.as_deref(), &statements, last);
+        // Such as that somebody has cancelled the wait for a synchronous standby: it is committed here, and
+        // a failover may lose it.
+        let committed = match (committed, self.client.heard().take_warning()) {
+            (Ok(_), Some(warning)) => Err(Failure::Warned(Box::new(warning))),
+            (committed, _) => committed.map(drop),
+        };
         if committed.is_err() {
             // What the connection still holds open is rolled back by closing it.
             self.client.discard();
         }
         self.is_over.set(true);
-        committed.map(drop)
+        committed
     }
 
     /// Ends a transaction that has changed nothing, without waiting for the answer.

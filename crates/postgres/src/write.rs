@@ -9,15 +9,15 @@ use quipu_core::{Error, ErrorKind};
 
 use crate::PostgresBackend;
 use crate::ahead::Announcement;
-use crate::error;
-use crate::group::{Company, Outcome, Turn};
+use crate::error::{self, Consequence};
+use crate::group::{Outcome, Retry, Turn};
 use crate::transaction::{Scope, Transaction};
 
 /// How a write runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// In a group, if it announces a store.
-    Grouped(Company),
+    Grouped(Retry),
     /// In a transaction of its own with this scope.
     Own(Scope),
 }
@@ -28,8 +28,8 @@ pub(crate) struct Write<'b> {
     route: Route,
     deadline: Instant,
     held: OnceCell<Held<'b>>,
-    /// Why there is no transaction.
-    unheld: Cell<Option<Outcome>>,
+    /// What becomes of the write if it has got no transaction.
+    outcome_without_transaction: Cell<Option<Outcome>>,
 }
 
 enum Held<'b> {
@@ -55,21 +55,21 @@ pub(crate) enum Pause {
 
 impl<'b> Write<'b> {
     pub(crate) fn new(backend: &'b PostgresBackend, route: Route, deadline: Instant) -> Self {
-        let (held, unheld) = (OnceCell::new(), Cell::new(None));
-        Self { backend, route, deadline, held, unheld }
+        let (held, outcome_without_transaction) = (OnceCell::new(), Cell::new(None));
+        Self { backend, route, deadline, held, outcome_without_transaction }
     }
 
     /// Announces a store, which waits for a turn in a group.
     pub(crate) fn announce(&self, store: StoreId, subject: Subject<'_>) -> Result<(), Error> {
-        let Route::Grouped(company) = self.route else {
+        let Route::Grouped(retry) = self.route else {
             return self.transaction()?.announce(store);
         };
         if self.held.get().is_some() {
             return self.transaction()?.announce(store);
         }
-        let announcement = Announcement { store, subject: subject.into() };
+        let announcement = Announcement { store, subject: subject.into(), partition: None };
         let groups = &self.backend.groups;
-        match groups.join(self.backend, announcement, (company, self.deadline)) {
+        match groups.join(self.backend, announcement, (retry, self.deadline)) {
             Ok(turn) => {
                 self.held.get_or_init(|| Held::Turn(turn));
                 Ok(())
@@ -86,10 +86,11 @@ impl<'b> Write<'b> {
                 // It locks what it announces, or else administration.
                 Route::Grouped(_) => Scope::Store,
             };
-            let transaction = self.backend.begin(scope).map_err(|(error, consequence)| {
+            let begun = self.backend.begin(scope, self.deadline);
+            let transaction = begun.map_err(|(error, consequence)| {
                 self.remember(match consequence {
-                    Some(error::Consequence::Repeat | error::Consequence::Reconnect) => {
-                        Outcome::Again(Company::Any, error)
+                    Some(Consequence::Repeat | Consequence::Reconnect) => {
+                        Outcome::Again(Retry::Grouped, error)
                     }
                     Some(_) | None => Outcome::Failed(error),
                 })
@@ -111,13 +112,13 @@ impl<'b> Write<'b> {
                 Error::new(ErrorKind::StorageBusy, "the transaction has to be repeated")
             }
         };
-        self.unheld.set(Some(outcome));
+        self.outcome_without_transaction.set(Some(outcome));
         error
     }
 
     /// Ends the run.
     pub(crate) fn end(self, worked: Result<(), Error>) -> Ended {
-        if let Some(outcome) = self.unheld.take() {
+        if let Some(outcome) = self.outcome_without_transaction.take() {
             return ended(outcome, worked);
         }
         match self.held.into_inner() {
@@ -139,9 +140,12 @@ impl<'b> Write<'b> {
 fn ended(outcome: Outcome, worked: Result<(), Error>) -> Ended {
     match outcome {
         Outcome::Committed => Ended::Done(worked),
-        Outcome::Again(company, error) => {
-            let pause = if company == Company::Any { Pause::Backoff } else { Pause::None };
-            Ended::Again(Route::Grouped(company), pause, error)
+        Outcome::Again(retry, error) => {
+            let pause = match retry {
+                Retry::Grouped => Pause::Backoff,
+                Retry::OfStore | Retry::Alone => Pause::None,
+            };
+            Ended::Again(Route::Grouped(retry), pause, error)
         }
         Outcome::Failed(error) => Ended::Done(Err(error)),
     }
@@ -153,7 +157,6 @@ fn end_own(
     transaction: Transaction,
     worked: Result<(), Error>,
 ) -> Ended {
-    use crate::error::Consequence;
     use crate::group::{Database as _, Refused};
 
     if let Some(larger) = transaction.larger_scope() {
@@ -180,7 +183,7 @@ fn end_own(
         }
     };
     match refused.consequence {
-        Consequence::Repeat | Consequence::Reconnect => {
+        Consequence::Repeat | Consequence::Reconnect | Consequence::Rewritten => {
             Ended::Again(route, Pause::Backoff, refused.error)
         }
         Consequence::Locked | Consequence::Fail => Ended::Done(Err(refused.error)),

@@ -9,8 +9,9 @@ use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use quipu_core::ErrorKind;
-use quipu_core::engine::Principal;
-use quipu_core::model::{Store, StoreId};
+use quipu_core::backend::Sequence;
+use quipu_core::engine::{FeedPlace, Principal};
+use quipu_core::model::{Store, StoreId, Timestamp};
 use quipu_knowledge::Knowledge;
 use quipu_service::caller::{Caller, Need};
 use quipu_service::endpoint::payer;
@@ -171,6 +172,17 @@ impl<'a> Call<'a> {
         let header = self.headers().get("last-event-id").and_then(|value| value.to_str().ok());
         let number = self.query().get(parameter)?.or(header).map(str::parse).transpose();
         number.map_err(|_error| Failure::invalid(format!("{parameter}: must be a sequence number")))
+    }
+
+    /// Returns the place in the feed to resume after: the id of an event, or the number of a change.
+    pub(super) fn feed_place(&self, parameter: &str) -> Result<Option<FeedPlace>, Failure> {
+        let header = self.headers().get("last-event-id").and_then(|value| value.to_str().ok());
+        let Some(text) = self.query().get(parameter)?.or(header) else { return Ok(None) };
+        let invalid = |_error| Failure::invalid(format!("{parameter}: must be the id of an event"));
+        let (sequence, at) = text.split_once('-').map_or((text, None), |(a, b)| (a, Some(b)));
+        let sequence = Sequence(sequence.parse().map_err(invalid)?);
+        let at = at.map(str::parse).transpose().map_err(invalid)?.map(Timestamp::from_micros);
+        Ok(Some(FeedPlace { sequence, at }))
     }
 
     /// Returns all path parameters.

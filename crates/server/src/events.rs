@@ -1,4 +1,7 @@
-//! The event stream: changes as they happen, resumable by sequence.
+//! The event stream: changes as they happen, resumable by the ids of events.
+//!
+//! An id has the number of the change and its moment. The number alone would not do: after a failover that lost
+//! the newest changes, their numbers belong to others, which the client would take for seen.
 //!
 //! A client that resumes first reads its past from the engine, page by page, and then joins the
 //! feed that all clients share. A client that is too slow for the shared feed is sent back to the
@@ -13,8 +16,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::stream;
 use quipu_core::Error;
-use quipu_core::backend::Sequence;
-use quipu_core::engine::FeedEntry;
+use quipu_core::backend::{Event, Sequence};
+use quipu_core::engine::{FeedEntry, FeedPlace};
 use quipu_core::model::StoreId;
 use quipu_knowledge::Knowledge;
 use quipu_service::caller::{Caller, Need};
@@ -40,6 +43,8 @@ struct Follower {
     credential: Credential,
     /// The last sequence that was delivered or filtered out.
     seen: Sequence,
+    /// Whether what the client has seen is not in the feed.
+    is_lost: bool,
     /// Whether the next changes have to be read from the engine.
     is_behind: bool,
     tail: Tail,
@@ -54,8 +59,8 @@ struct Reader {
     store: Option<StoreId>,
 }
 
-/// Streams changes. `after` or the header `Last-Event-ID` is the sequence to resume after; without
-/// either, earlier changes are not delivered. `store` restricts the stream to one store.
+/// Streams changes. `after` or the header `Last-Event-ID` is the id of the event to resume after, or the number
+/// of a change; without either, earlier changes are not delivered. `store` restricts the stream to one store.
 pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
     // Subscribe before querying the engine, so that neither a change nor a revocation is missed.
     let tail = app.feed().tail();
@@ -63,7 +68,7 @@ pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
         let secret = caller::credential(request.headers())?;
         Credential::new(app.pool(), app.feed(), secret)
     };
-    let (reader, seen) = call::answer(app.clone(), request, Kind::Read, beginning).await?;
+    let (reader, seen, is_lost) = call::answer(app.clone(), request, Kind::Read, beginning).await?;
     credential.expires_with(&reader.caller.principal);
     let stop = app.0.service.stop().clone();
     let keep_alive_at = Instant::now() + KEEP_ALIVE;
@@ -72,6 +77,7 @@ pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
         reader,
         credential: credential.clone(),
         seen,
+        is_lost,
         is_behind: true,
         tail,
         stop,
@@ -88,16 +94,16 @@ pub(super) async fn stream(State(app): State<App>, request: Request) -> Answer {
     Ok(response)
 }
 
-fn beginning(call: &Call<'_>) -> Result<(Reader, Sequence), Failure> {
+fn beginning(call: &Call<'_>) -> Result<(Reader, Sequence, bool), Failure> {
     let store = match call.query().get("store")? {
         None => None,
         Some(id) => Some(call.store(id, Need::Read)?.id),
     };
-    let seen = match call.last_event_id("after")? {
-        Some(after) => Sequence(after),
-        None => call.engine.newest_sequence()?,
+    let (seen, is_lost) = match call.feed_place("after")? {
+        Some(after) => (after.sequence, !call.engine.is_place_of_feed(after)?),
+        None => (call.engine.newest_sequence()?, false),
     };
-    Ok((Reader { caller: call.caller.clone(), store }, seen))
+    Ok((Reader { caller: call.caller.clone(), store }, seen, is_lost))
 }
 
 impl Follower {
@@ -122,15 +128,22 @@ impl Follower {
             Ok::<_, Error>(credential.is_valid(engine)?.then_some(news))
         };
         let news = self.app.pool().read(read).await.ok()?.ok()??;
-        self.is_behind = news.len() == BATCH;
-        let is_gap = news.first().is_some_and(|first| first.change.sequence.0 > seen.0 + 1);
+        let is_lost = std::mem::take(&mut self.is_lost);
+        if is_lost || news.is_another_feed() {
+            // What it reads from now on has everything before the newest change.
+            self.seen = news.newest.sequence;
+            self.is_behind = false;
+            self.tail.resume_after(self.seen);
+            return Some(format!("id: {}\n{GAP}", id(news.newest)).into());
+        }
+        self.is_behind = news.items.len() == BATCH;
         // Retention has removed changes that the client has not seen.
-        let mut text = if is_gap { "event: gap\ndata: {}\n\n".to_owned() } else { String::new() };
-        if let Some(last) = news.last() {
+        let mut text = if news.has_gap { GAP.to_owned() } else { String::new() };
+        if let Some(last) = news.items.last() {
             self.seen = last.change.sequence;
         }
         self.tail.resume_after(self.seen);
-        let known = news.iter().filter(|news| self.reader.is_subscribed(news));
+        let known = news.items.iter().filter(|news| self.reader.is_subscribed(news));
         text.extend(known.map(event));
         Some(text.into())
     }
@@ -140,6 +153,11 @@ impl Follower {
         tokio::select! {
             received = self.tail.next() => match received? {
                 Received::Missed => self.is_behind = true,
+                Received::Changes(changes)
+                    if changes.items().any(|item| item.news.change.event == Event::Restarted) =>
+                {
+                    self.is_behind = true;
+                }
                 Received::Changes(changes) => {
                     self.seen = changes.reached();
                     return Some(changes.texts(|news| self.reader.is_subscribed(news), event));
@@ -166,10 +184,22 @@ impl Reader {
     }
 }
 
+/// The event for a client that has to start over, without its id.
+const GAP: &str = "event: gap\ndata: {}\n\n";
+
+/// Returns the id of an event.
+fn id(place: FeedPlace) -> String {
+    match place.at {
+        Some(at) => format!("{}-{}", place.sequence.0, at.as_micros()),
+        None => place.sequence.0.to_string(),
+    }
+}
+
 /// Serializes a change as an event.
 fn event(news: &FeedEntry) -> String {
     let mut body = ChangeBody::from(&news.change);
     body.memory_version = news.version.as_ref().map(VersionBody::from);
     let data = serde_json::to_string(&body).expect("our shapes can be written as JSON");
-    format!("id: {}\nevent: {}\ndata: {data}\n\n", body.sequence, body.event)
+    let place = FeedPlace { sequence: news.change.sequence, at: Some(news.change.at) };
+    format!("id: {}\nevent: {}\ndata: {data}\n\n", id(place), body.event)
 }

@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
+use quipu_core::Error;
 use quipu_core::backend::{Condition, LockHeld};
+use quipu_core::clock::ClockSkew;
+use quipu_core::model::Timestamp;
+use quipu_knowledge::Knowledge;
 use quipu_service::pool::PoolError;
 
 use super::App;
@@ -39,9 +43,10 @@ impl Readiness {
 
 /// Reports whether the storage can be read and written, and if not, why.
 pub(super) async fn ready(State(app): State<App>) -> Answer {
-    let reading = app.pool().read(|knowledge| knowledge.condition());
+    let read = |knowledge: &Knowledge| Ok::<_, Error>((knowledge.condition()?, knowledge.now()));
+    let reading = app.pool().read(read);
     let mut failure = match tokio::time::timeout(READ_TIMEOUT, reading).await {
-        Ok(Ok(Ok(condition))) => match problem(&app, &condition) {
+        Ok(Ok(Ok((condition, now)))) => match problem(&app, &condition, now) {
             None => return Ok("ready\n".into_response()),
             Some(message) => Failure::new(StatusCode::SERVICE_UNAVAILABLE, "api_error", message),
         },
@@ -56,7 +61,11 @@ pub(super) async fn ready(State(app): State<App>) -> Answer {
     Err(failure)
 }
 
-fn problem(app: &App, condition: &Condition) -> Option<String> {
+fn problem(app: &App, condition: &Condition, now: Timestamp) -> Option<String> {
+    let skew = condition.clock.and_then(|clock| ClockSkew::between(now, clock));
+    if let Some(skew) = skew {
+        return Some(skew.to_string());
+    }
     let lock = condition.lock.as_ref();
     let held_for = app.0.readiness.held_for(lock, Instant::now());
     if let Some(lock) = lock.filter(|_| held_for > app.settings().lock_held_max) {

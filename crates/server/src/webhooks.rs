@@ -207,13 +207,22 @@ const BATCH: usize = 100;
 /// How many changes are looked at to count what waits.
 const WAITING_MAX: usize = 1_000;
 
+/// Why deliveries have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivered {
+    /// They were asked to.
+    Stopped,
+    /// The endpoint redirects, so nothing is delivered to it until the next start.
+    Disabled,
+}
+
 /// Delivers to one endpoint until `stop` returns `true`. Blocks the calling thread.
 pub fn deliver(
     engine: &Engine,
     endpoint: &Endpoint,
     how: &Delivering,
     stop: &dyn Fn() -> bool,
-) -> Result<(), Error> {
+) -> Result<Delivered, Error> {
     let follower = endpoint.follower();
     let mut seen = match engine.cursor(&follower)? {
         Some(seen) => seen,
@@ -230,6 +239,12 @@ pub fn deliver(
             );
         }
         if changes.is_empty() {
+            if has_gap {
+                // It is ahead of the feed, which is that of an older copy. Waiting for its place to come again
+                // would miss all that come before.
+                seen = engine.newest_sequence()?;
+                engine.keep_cursor(&follower, seen)?;
+            }
             engine.wait(seen, QUIET)?;
             continue;
         }
@@ -241,7 +256,7 @@ pub fn deliver(
                         how.deliveries.note(endpoint, |record| record.accepted_count += 1);
                     }
                     // The cursor stays before it, so it is delivered after the next start.
-                    Delivery::Failed(_) if stop() => return Ok(()),
+                    Delivery::Failed(_) if stop() => return Ok(Delivered::Stopped),
                     Delivery::Moved => {
                         how.deliveries.failed(
                             endpoint,
@@ -252,7 +267,7 @@ pub fn deliver(
                             url = endpoint.url,
                             "a webhook was redirected and is disabled"
                         );
-                        return Ok(());
+                        return Ok(Delivered::Disabled);
                     }
                     Delivery::Failed(reason) => {
                         how.deliveries.failed(endpoint, engine.now(), &reason);
@@ -271,7 +286,7 @@ pub fn deliver(
         }
         engine.keep_cursor(&follower, seen)?;
     }
-    Ok(())
+    Ok(Delivered::Stopped)
 }
 
 /// Returns the name of an event; `None` if webhooks are not notified of it.
@@ -280,7 +295,7 @@ fn event_name(event: Event) -> Option<&'static str> {
         Event::StoreCreated => Some("memory_store.created"),
         Event::StoreArchived => Some("memory_store.archived"),
         Event::StoreDeleted => Some("memory_store.deleted"),
-        Event::StoreUpdated | Event::Version(_) | Event::Redacted(_) => None,
+        Event::StoreUpdated | Event::Version(_) | Event::Redacted(_) | Event::Restarted => None,
     }
 }
 

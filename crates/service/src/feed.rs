@@ -65,6 +65,20 @@ struct Batch {
     items: Vec<Item>,
     /// The concatenated texts of all items.
     text: OnceLock<Bytes>,
+    /// Whether what was broadcast before may not be in the feed any more.
+    is_restart: bool,
+}
+
+impl Batch {
+    fn empty(reached: Sequence) -> Self {
+        Self {
+            after: reached,
+            reached,
+            items: Vec::new(),
+            text: OnceLock::new(),
+            is_restart: false,
+        }
+    }
 }
 
 /// One change with its serialized form.
@@ -177,11 +191,16 @@ impl Feed {
         published: Sequence,
         newest: Sequence,
     ) -> Result<Sequence, Error> {
-        if newest <= published || self.0.batches.receiver_count() == 0 {
-            // A later subscriber starts at a later position.
-            return Ok(newest.max(published));
+        if newest < published {
+            // The storage was replaced by an older copy. Each follower finds out what it has missed.
+            self.send_batch(Batch { is_restart: true, ..Batch::empty(newest) });
+            return Ok(newest);
         }
-        let news = engine.feed_entries(published, BATCH)?;
+        if newest == published || self.0.batches.receiver_count() == 0 {
+            // A later subscriber starts at a later position.
+            return Ok(newest);
+        }
+        let news = engine.feed_entries(published, BATCH)?.items;
         let (Some(first), Some(last)) = (news.first(), news.last()) else {
             // Retention has removed them already.
             self.send(newest, newest, Vec::new());
@@ -194,7 +213,10 @@ impl Feed {
     }
 
     fn send(&self, after: Sequence, reached: Sequence, items: Vec<Item>) {
-        let batch = Batch { after, reached, items, text: OnceLock::new() };
+        self.send_batch(Batch { after, items, ..Batch::empty(reached) });
+    }
+
+    fn send_batch(&self, batch: Batch) {
         // The last follower may just have left.
         let _receivers_count = self.0.batches.send(Arc::new(batch));
     }
@@ -282,7 +304,7 @@ impl Tail {
                 Err(RecvError::Closed) => return None,
             };
             let seen = self.seen.unwrap_or(batch.after);
-            if seen < batch.after {
+            if seen < batch.after || batch.is_restart {
                 return Some(Received::Missed);
             }
             if seen < batch.reached {

@@ -220,6 +220,7 @@ impl Backend for SqliteBackend {
             writers_waiting_count: stats.waiting,
             groups_count: stats.groups,
             writes_count: stats.writes,
+            clock: None,
         })
     }
 

@@ -20,8 +20,8 @@ mod versions;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Change, Commit, KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Reader, Sequence,
-    SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
+    Change, Commit, KeyPruneRule, MemoryQuery, PendingErasure, Prunable, PrunePlace, PruneRule,
+    Reader, Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
 };
 use quipu_core::model::{
     CopyMade, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId, MemoryPath, Receipt, ReceiptId,
@@ -235,6 +235,15 @@ impl Reader for Rows<'_> {
         .map(|at: Option<Timestamp>| at.unwrap_or(Timestamp::MIN))
     }
 
+    fn prunable(
+        &self,
+        rule: &PruneRule,
+        after: Option<PrunePlace>,
+        limit: usize,
+    ) -> Result<Prunable, Error> {
+        versions::prunable(self.connection()?, rule, after, limit).or_storage_error()
+    }
+
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
         erase::pending(self.connection()?).or_storage_error()
     }
@@ -302,18 +311,30 @@ impl Writer for Rows<'_> {
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error> {
-        versions::redact(self.connection()?, store, version, redaction).or_storage_error()
+        let connection = self.connection()?;
+        let mut redactions = redactions.iter();
+        redactions
+            .try_for_each(|(id, redaction)| versions::redact(connection, store, *id, redaction))
+            .or_storage_error()
     }
 
     fn touch(&mut self, store: StoreId, memory: MemoryId, at: Timestamp) -> Result<(), Error> {
         memories::touch(self.connection()?, store, memory, at).or_storage_error()
     }
 
-    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        versions::prune(self.connection()?, rule, limit).or_storage_error()
+    fn prune(
+        &mut self,
+        rule: &PruneRule,
+        store: StoreId,
+        versions: &[VersionId],
+    ) -> Result<usize, Error> {
+        versions::prune(self.connection()?, rule, store, versions).or_storage_error()
+    }
+
+    fn trim_changes(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        changes::trim(self.connection()?, before, limit).or_storage_error()
     }
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {

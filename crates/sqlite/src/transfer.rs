@@ -212,33 +212,22 @@ impl RowReader for Importer<'_> {
 }
 
 impl RowWriter for Importer<'_> {
-    fn put_row(&mut self, table: &Table, row: &Row) -> Result<(), Error> {
-        match table.name {
-            "stores" => self.put_store(row),
-            "versions" => self.put_version(table, row),
-            name if has_other_text(name) => self
-                .require_erasure(table, row.key(table))
-                .and_then(|()| self.replace(table, table.columns, row)),
-            _ => self.replace(table, table.columns, row),
-        }
-        .or_storage_error()
+    fn put_rows(&mut self, table: &Table, rows: &[Row]) -> Result<(), Error> {
+        rows.iter().try_for_each(|row| self.put_row(table, row)).or_storage_error()
     }
 
-    fn remove_row(&mut self, table: &Table, key: &[Value]) -> Result<(), Error> {
-        match table.name {
-            "stores" => self.remove_store(key),
-            "versions" => self.remove_version(key),
-            name if has_other_text(name) => {
-                self.require_erasure(table, key).and_then(|()| self.remove(table, key))
-            }
-            _ => self.remove(table, key),
-        }
-        .or_storage_error()
+    fn remove_rows(&mut self, table: &Table, rows: &[Row]) -> Result<(), Error> {
+        rows.iter().try_for_each(|row| self.remove_row(table, row.key(table))).or_storage_error()
     }
 
     fn put_mark(&mut self, name: &str, value: u64) -> Result<(), Error> {
         let sql = "INSERT OR REPLACE INTO cursors (name, sequence) VALUES (?1, ?2)";
         self.0.connection.execute(sql, params![name, value]).map(drop).or_storage_error()
+    }
+
+    /// All of them are recomputed at the end, by one statement.
+    fn derive_usage(&mut self, _: &[Row]) -> Result<(), Error> {
+        Ok(())
     }
 
     fn derive(&mut self) -> Result<(), Error> {
@@ -253,6 +242,30 @@ impl RowWriter for Importer<'_> {
             FROM event_usage u JOIN sessions s ON s.id = u.session
             WHERE s.workspace = workspaces.id)";
         self.0.connection.execute(sql, []).map(drop).or_storage_error()
+    }
+}
+
+impl Importer<'_> {
+    fn put_row(&self, table: &Table, row: &Row) -> Sql<()> {
+        match table.name {
+            "stores" => self.put_store(row),
+            "versions" => self.put_version(table, row),
+            name if has_other_text(name) => self
+                .require_erasure(table, row.key(table))
+                .and_then(|()| self.replace(table, table.columns, row)),
+            _ => self.replace(table, table.columns, row),
+        }
+    }
+
+    fn remove_row(&self, table: &Table, key: &[Value]) -> Sql<()> {
+        match table.name {
+            "stores" => self.remove_store(key),
+            "versions" => self.remove_version(key),
+            name if has_other_text(name) => {
+                self.require_erasure(table, key).and_then(|()| self.remove(table, key))
+            }
+            _ => self.remove(table, key),
+        }
     }
 }
 

@@ -96,8 +96,9 @@ macro_rules! conformance_tests {
             a_removed_store_leaves_keys_but_stays_on_record_in_sessions,
             redaction_takes_out_path_text_hash_and_size,
             pruning_follows_its_rule,
-            pruning_stops_at_its_limit,
-            pruning_trims_the_feed_but_not_its_newest_change,
+            the_feed_is_trimmed_but_not_its_newest_change,
+            what_a_rule_gives_up_is_found_page_by_page,
+            pruning_looks_again,
             a_removed_session_is_gone_and_stays_an_actor,
         );
         $crate::conformance_tests!(@module $open, sessions:

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use quipu_core::backend::{
     AgentReader, AgentWriter, Backend, Change, Commit, Condition, DefinitionQuery, Erasure,
-    KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Purpose, ReadWork, Reader, Sequence,
-    SessionEventQuery, SessionQuery, Stamp, StoreQuery, Subject, Usage, VersionQuery, WatchWork,
-    WriteWork, Writer,
+    KeyPruneRule, MemoryQuery, PendingErasure, Prunable, PrunePlace, PruneRule, Purpose, ReadWork,
+    Reader, Sequence, SessionEventQuery, SessionQuery, Stamp, StoreQuery, Subject, Usage,
+    VersionQuery, WatchWork, WriteWork, Writer,
 };
 use quipu_core::model::{
     CopyMade, Definition, DefinitionId, DefinitionKind, DeletedStore, EventUsage, Key, KeyId,
@@ -119,6 +119,16 @@ impl Backend for FaultyBackend {
     fn condition(&self) -> Result<Condition, Error> {
         self.countdown.step()?;
         self.inner.condition()
+    }
+
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        self.countdown.step()?;
+        self.inner.clock()
+    }
+
+    fn lease(&self, name: &str, duration: Duration) -> Result<bool, Error> {
+        self.countdown.step()?;
+        self.inner.lease(name, duration)
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {
@@ -242,6 +252,8 @@ macro_rules! stepping_reader {
                 fn keys(read, workspace: WorkspaceId) -> Vec<Key>;
                 fn derived_keys(read, workspace: WorkspaceId, parent: Option<KeyId>) -> Vec<Key>;
                 fn changes(read, after: Sequence, limit: usize) -> Vec<Change>;
+                fn prunable(read, rule: &PruneRule, after: Option<PrunePlace>, limit: usize)
+                    -> Prunable;
                 fn cursor(read, name: &str) -> Option<Sequence>;
                 fn newest_change(read) -> (Sequence, Timestamp);
                 fn oldest_change(read) -> Option<(Sequence, Timestamp)>;
@@ -288,9 +300,11 @@ impl Writer for FaultyWriter<'_> {
         fn restore_store(write, id: StoreId) -> ();
         fn remove_store(write, id: StoreId) -> ();
         fn commit(write, commit: &Commit) -> ();
-        fn redact(write, store: StoreId, version: VersionId, redaction: &Redaction) -> ();
+        fn lock_stores(write, stores: &[StoreId]) -> ();
+        fn redact(write, store: StoreId, redactions: &[(VersionId, Redaction)]) -> ();
         fn touch(write, store: StoreId, memory: MemoryId, at: Timestamp) -> ();
-        fn prune(write, rule: &PruneRule, limit: usize) -> usize;
+        fn prune(write, rule: &PruneRule, store: StoreId, versions: &[VersionId]) -> usize;
+        fn trim_changes(write, before: Timestamp, limit: usize) -> usize;
         fn put_refusal(write, refusal: &Refusal, kept_count: usize) -> ();
         fn remove_refusal(write, refusal: &Refusal) -> ();
         fn require_erasure(write, store: StoreId) -> ();

@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use quipu_core::backend::{
-    Archived, Change, Commit, Event, KeyPruneRule, MemoryQuery, PendingErasure, PruneRule, Reader,
-    Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery, Writer,
+    Archived, Change, Commit, Event, KeyPruneRule, MemoryQuery, PendingErasure, Prunable,
+    PrunePlace, PruneRule, Reader, Sequence, SessionQuery, Stamp, StoreQuery, Usage, VersionQuery,
+    Writer,
 };
 use quipu_core::model::{
     CopyMade, Definition, DefinitionId, DeletedStore, Id as _, Key, KeyId, Memory, MemoryId,
@@ -292,6 +293,22 @@ impl Reader for State {
         Ok(of_store.map(|version| version.created_at).max().unwrap_or(Timestamp::MIN))
     }
 
+    fn prunable(
+        &self,
+        rule: &PruneRule,
+        after: Option<PrunePlace>,
+        limit: usize,
+    ) -> Result<Prunable, Error> {
+        let after = after.map_or(i64::MIN, |PrunePlace([at, ..])| at);
+        let mut versions = self.given_up(rule);
+        versions.retain(|(_, id)| id.created_at().as_micros() > after);
+        versions.truncate(limit);
+        let last = versions.last().filter(|_| versions.len() == limit);
+        let next = last.map(|(_, id)| PrunePlace([id.created_at().as_micros(), 0, 0]));
+        versions.sort_by_key(|(store, _)| *store);
+        Ok(Prunable { versions, next })
+    }
+
     fn pending_erasures(&self) -> Result<Vec<PendingErasure>, Error> {
         Ok(self.pending_erasures.clone())
     }
@@ -391,11 +408,11 @@ impl Writer for State {
     fn redact(
         &mut self,
         store: StoreId,
-        version: VersionId,
-        redaction: &Redaction,
+        redactions: &[(VersionId, Redaction)],
     ) -> Result<(), Error> {
-        let version = self.versions.get_mut(&version).filter(|version| version.store == store);
-        if let Some(version) = version {
+        for (id, redaction) in redactions {
+            let version = self.versions.get_mut(id).filter(|version| version.store == store);
+            let Some(version) = version else { continue };
             let path = version.path.as_ref().map(MemoryPath::as_str);
             self.refusals.retain(|it| it.store != store || Some(it.path.as_str()) != path);
             version.path = None;
@@ -417,14 +434,28 @@ impl Writer for State {
         Ok(())
     }
 
-    fn prune(&mut self, rule: &PruneRule, limit: usize) -> Result<usize, Error> {
-        let pruned = self.prunable(rule, limit);
+    fn prune(
+        &mut self,
+        rule: &PruneRule,
+        store: StoreId,
+        versions: &[VersionId],
+    ) -> Result<usize, Error> {
+        let given_up = self.given_up(rule);
+        let pruned = versions.iter().filter(|id| given_up.contains(&(store, **id)));
+        let pruned: Vec<_> = pruned.copied().collect();
         for id in &pruned {
             self.remove_version(*id);
         }
-        let newest = self.newest_change()?.0;
-        self.changes.retain(|sequence, change| *sequence == newest || change.at >= rule.before);
         Ok(pruned.len())
+    }
+
+    fn trim_changes(&mut self, before: Timestamp, limit: usize) -> Result<usize, Error> {
+        let newest = self.newest_change()?.0;
+        let old = self.changes.values();
+        let old = old.filter(|change| change.sequence != newest && change.at < before);
+        let trimmed: Vec<_> = old.map(|change| change.sequence).take(limit).collect();
+        self.changes.retain(|sequence, _| !trimmed.contains(sequence));
+        Ok(trimmed.len())
     }
 
     fn put_refusal(&mut self, refusal: &Refusal, kept_count: usize) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! The concurrent parts of `crates/sqlite` and `crates/knowledge`, built with the lock types of [`shuttle`], which runs them under
-//! thousands of random schedules.
+//! The concurrent parts of `crates/sqlite`, `crates/postgres` and `crates/knowledge`, built with the lock types of
+//! [`shuttle`], which runs them under thousands of random schedules.
 //!
 //! The files are those of the crates themselves: they name lock types only through `crate::sync`, which is
 //! another module here. Run by `./test schedules`; `QUIPU_TEST_SCHEDULES=100000` for more of them.
@@ -9,6 +9,8 @@
 
 #[path = "../../../crates/sqlite/src/group.rs"]
 mod group;
+#[path = "../../../crates/postgres/src/queue.rs"]
+mod queue;
 #[path = "../../../crates/sqlite/src/seqlock.rs"]
 mod seqlock;
 mod sync;
@@ -21,6 +23,7 @@ mod caching;
 mod calling;
 mod grouping;
 mod leading;
+mod queueing;
 
 /// Runs a scenario under many schedules, with timeouts that never fire and with timeouts that fire at any
 /// moment. The former finds lost wake-ups, the latter whatever a timeout leaves behind.

@@ -47,6 +47,9 @@ pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(),
     if report.is_erasing_pending {
         note("removed text may still be on disk; `quipu prune` finishes erasing it");
     }
+    if let Some(skew) = data.engine.clock_skew()? {
+        note(&format!("{skew}; nothing is pruned from here until it is set"));
+    }
     let unreachable = data.engine.backend().unreachable()?;
     answer_reached(context.form, &unreachable, &CheckBody::from(&report), |out| {
         for problem in &report.problems {
@@ -70,6 +73,13 @@ pub(super) fn check(context: &Context, arguments: &CheckArguments) -> Result<(),
 
 pub(super) fn prune(context: &Context, arguments: &PruneArguments) -> Result<(), Failure> {
     let data = context.open()?;
+    if !arguments.trust_clock
+        && let Some(skew) = data.engine.clock_skew()?
+    {
+        return Err(Failure::other(format!("nothing was pruned: {skew}")).with_hint(
+            "set the clock, or pass `--trust-clock` if it is the other one that is wrong",
+        ));
+    }
     if !arguments.trust_clock
         && let Some(gap) = data.engine.clock_gap()?
     {

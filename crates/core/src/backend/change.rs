@@ -30,7 +30,7 @@ pub struct Sequence(pub u64);
 /// One entry of the change feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Its place in the order of all changes; there are no gaps.
+    /// Its place in the order of all changes; there are no gaps, except before a [restart](Event::Restarted).
     pub sequence: Sequence,
     /// The first change of its transaction: itself, or an earlier one from which on all belong together.
     pub transaction: Sequence,
@@ -57,6 +57,9 @@ pub enum Event {
     StoreArchived,
     /// The store was deleted.
     StoreDeleted,
+    /// Changes that had been delivered are lost, and the numbers go on after theirs: the storage was replaced by
+    /// an older copy of itself, such as a replica that lagged. All followers start over. It belongs to no store.
+    Restarted,
 }
 
 /// One change of one memory.

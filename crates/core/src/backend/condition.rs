@@ -1,5 +1,7 @@
 //! Health and size of the storage, for operators.
 
+use crate::model::Timestamp;
+
 /// A write lock that is held at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockHeld {
@@ -32,4 +34,6 @@ pub struct Condition {
     pub groups_count: u64,
     /// How many writes were in them.
     pub writes_count: u64,
+    /// What the clock of the storage showed, if it has one of its own.
+    pub clock: Option<Timestamp>,
 }

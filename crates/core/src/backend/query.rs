@@ -157,6 +157,19 @@ pub struct PruneRule {
     pub keep_newest: u64,
 }
 
+/// Versions that a [`PruneRule`] gives up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prunable {
+    /// The versions, with their stores. Those of one store are neighbors.
+    pub versions: Vec<(StoreId, VersionId)>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<PrunePlace>,
+}
+
+/// A place among all versions. What the numbers mean is the backend's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrunePlace(pub [i64; 3]);
+
 /// Selects derived keys to prune. A key ends when it is revoked or expires.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPruneRule {

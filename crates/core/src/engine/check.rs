@@ -356,7 +356,7 @@ fn check_change(
 ) {
     let Some((Sequence(previous), at)) = previous else { return };
     let Sequence(number) = change.sequence;
-    if number != previous + 1 {
+    if number != previous + 1 && change.event != Event::Restarted {
         report.add(format!("the feed jumps from {previous} to {number}"), Remedy::None);
     }
     if change.at <= at {

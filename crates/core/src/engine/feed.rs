@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::backend::{Change, Event, Reader, Sequence};
-use crate::model::{MemoryPath, Operation, Version, View, WorkspaceId};
+use crate::model::{MemoryPath, Operation, Timestamp, Version, View, WorkspaceId};
 
 use super::Engine;
 use super::session_events::events_recorded;
@@ -30,6 +30,38 @@ pub struct FeedEntry {
     pub moved_from: Option<MemoryPath>,
 }
 
+/// A place in the feed as a follower keeps it: a change, and its moment.
+///
+/// The sequence alone says little after the storage was replaced by an older copy of itself: the numbers of lost
+/// changes are given out again. Moments never repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedPlace {
+    /// The last change that was followed; zero before the first.
+    pub sequence: Sequence,
+    /// When that was made; `None` if the follower does not know.
+    pub at: Option<Timestamp>,
+}
+
+/// The next changes, with the rows that they refer to.
+#[derive(Clone, Debug)]
+pub struct FeedEntries {
+    /// The changes, in order.
+    pub items: Vec<FeedEntry>,
+    /// Whether the follower has missed changes, as in [`Changes::has_gap`].
+    pub has_gap: bool,
+    /// The newest change, from which a follower that starts over goes on.
+    pub newest: FeedPlace,
+}
+
+impl FeedEntries {
+    /// Returns whether what the follower has seen is not what is there: then it has to start over, and
+    /// the changes after its place say nothing.
+    pub fn is_another_feed(&self) -> bool {
+        let is_restart = |entry: &FeedEntry| entry.change.event == Event::Restarted;
+        self.has_gap && (self.items.is_empty() || self.items.iter().any(is_restart))
+    }
+}
+
 /// The next changes for a follower of the feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
@@ -47,8 +79,9 @@ pub fn changes_after(reader: &dyn Reader, after: Sequence, limit: usize) -> Resu
     let has_missed = oldest.is_some_and(|(oldest, _)| oldest.0 > after.0.saturating_add(1));
     // It has seen changes that are not there: the data was replaced by an older copy.
     let is_ahead = after > reader.newest_change()?.0;
-    let has_gap = has_missed || is_ahead;
-    Ok(Changes { items: reader.changes(after, limit)?, has_gap })
+    let items = reader.changes(after, limit)?;
+    let has_restarted = items.iter().any(|change| change.event == Event::Restarted);
+    Ok(Changes { items, has_gap: has_missed || is_ahead || has_restarted })
 }
 
 /// The state of a data directory that followers react to.
@@ -70,10 +103,31 @@ impl Engine {
     }
 
     /// Returns what [`changes`](Self::changes) returns, with the rows each change refers to.
-    pub fn feed_entries(&self, after: Sequence, limit: usize) -> Result<Vec<FeedEntry>, Error> {
+    pub fn feed_entries(&self, after: Sequence, limit: usize) -> Result<FeedEntries, Error> {
         self.read(|reader| {
-            let changes = reader.changes(after, limit)?;
-            changes.into_iter().map(|change| feed_entry(reader, change)).collect()
+            let Changes { items, has_gap } = changes_after(reader, after, limit)?;
+            let items = items.into_iter().map(|change| feed_entry(reader, change));
+            let (sequence, at) = reader.newest_change()?;
+            let newest = FeedPlace { sequence, at: Some(at) };
+            Ok(FeedEntries { items: items.collect::<Result<_, _>>()?, has_gap, newest })
+        })
+    }
+
+    /// Returns whether a place belongs to this feed: whether the change is there, made at that moment. One of
+    /// which the moment is not known, or that was pruned, is taken for one; whether later changes are missing is
+    /// for [`changes`](Self::changes) to say.
+    pub fn is_place_of_feed(&self, place: FeedPlace) -> Result<bool, Error> {
+        let (Some(at), Some(before)) = (place.at, place.sequence.0.checked_sub(1)) else {
+            return Ok(true);
+        };
+        self.read(|reader| {
+            let (newest, newest_at) = reader.newest_change()?;
+            if place.sequence >= newest {
+                return Ok((place.sequence, at) == (newest, newest_at));
+            }
+            let found = reader.changes(Sequence(before), 1)?;
+            let found = found.first().filter(|change| change.sequence == place.sequence);
+            Ok(found.is_none_or(|change| change.at == at))
         })
     }
 
@@ -138,7 +192,8 @@ fn feed_entry(reader: &dyn Reader, change: Change) -> Result<FeedEntry, Error> {
         | Event::StoreCreated
         | Event::StoreUpdated
         | Event::StoreArchived
-        | Event::StoreDeleted => None,
+        | Event::StoreDeleted
+        | Event::Restarted => None,
     };
     let before = match &version {
         Some(version) if version.operation == Operation::Modified => {

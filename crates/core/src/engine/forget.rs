@@ -13,7 +13,9 @@ mod plan;
 mod selection;
 mod written;
 
-use crate::backend::{Erasure, Sequence};
+use std::collections::HashSet;
+
+use crate::backend::{Change, Erasure, Reader, Sequence};
 use crate::derived::HeldTraces;
 use crate::model::{
     Actor, CopyMade, DefinitionId, HeadChange, Key, MemoryId, MemoryPath, Name, Proof, Reason,
@@ -22,9 +24,10 @@ use crate::model::{
 use crate::{Error, ErrorKind};
 
 use super::erasing::incomplete;
+use super::feed::{Changes, changes_after};
 use super::{Engine, Page};
 
-pub(super) use apply::{new_receipt, redact_version};
+pub(super) use apply::{new_receipt, redact_versions};
 pub use selection::{Carrier, Matcher, Pattern, Selection};
 
 /// How many copies of a workspace are remembered.
@@ -293,7 +296,11 @@ impl Engine {
         // write transaction.
         let first = self.plan_with(scope, selection, terms.heads, traces.as_deref())?;
         let id = self.remove(|ledger| {
-            let same = ledger.reader().newest_change()?.0 == first.sequence;
+            // Before anything is compared: a write to one of them may be about to be committed.
+            let stores: Vec<_> =
+                plan::stores_in(ledger.reader(), scope)?.iter().map(|store| store.id).collect();
+            ledger.writer.lock_stores(&stores)?;
+            let same = is_unchanged(ledger.reader(), first.sequence, &stores)?;
             let planned = plan::plan_again(
                 ledger.reader(),
                 scope,
@@ -376,6 +383,17 @@ fn again_with_traces(error: Error) -> Error {
     )
     .with_hint("run the same redaction again")
     .with_source(error)
+}
+
+/// How many changes of other stores are looked through; beyond that, everything is searched again.
+const CHANGES_MAX: usize = 10_000;
+
+/// Returns whether nothing has changed in some stores after a sequence.
+fn is_unchanged(reader: &dyn Reader, since: Sequence, stores: &[StoreId]) -> Result<bool, Error> {
+    let Changes { items, has_gap } = changes_after(reader, since, CHANGES_MAX)?;
+    let stores: HashSet<_> = stores.iter().collect();
+    let is_other = |change: &Change| !stores.contains(&change.store);
+    Ok(!has_gap && items.len() < CHANGES_MAX && items.iter().all(is_other))
 }
 
 /// Refuses a plan that is not the one that the caller has seen.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::backend::{Archived, Erasure, KeyPruneRule, PruneRule, Reader, Subject};
+use crate::clock::ClockSkew;
 use crate::model::{Actor, DeletedStore, Store, Timestamp};
 use crate::{Error, ErrorKind};
 
@@ -30,6 +31,9 @@ pub struct Pruned {
 
 /// How many rows one transaction removes, so that other writers get their turn.
 const BATCH: usize = 500;
+
+/// How many changes one transaction removes from the feed.
+const CHANGES_BATCH: usize = 5_000;
 
 /// How long links, codes and tokens are kept after they have ended: long enough to notice that somebody
 /// presents one again.
@@ -58,19 +62,46 @@ impl Engine {
             // What a memory holds now is its newest version.
             keep_newest: self.limits.versions_kept_min.max(1),
         };
-        loop {
-            let removed_count = self.remove(|ledger| ledger.writer.prune(&rule, BATCH))?;
-            pruned.versions_count += removed_count;
-            if removed_count < BATCH {
-                break;
-            }
-        }
+        pruned.versions_count = self.prune_versions(&rule)?;
+        self.trim_changes(rule.before)?;
         pruned.stores_count = self.remove_deleted_stores()?;
         pruned.events_count = self.prune_events()?;
         pruned.sessions_count = self.prune_sessions()?;
         pruned.keys_count = self.prune_keys()?;
         self.erase()?;
         Ok(pruned)
+    }
+
+    /// Removes old versions. They are looked for on snapshots, so that writers wait for the removal of some of
+    /// one store at a time, and not for the search through all.
+    fn prune_versions(&self, rule: &PruneRule) -> Result<usize, Error> {
+        let (mut pruned_count, mut place) = (0, None);
+        loop {
+            let page = self.read(|reader| reader.prunable(rule, place, BATCH))?;
+            for of_store in page.versions.chunk_by(|one, other| one.0 == other.0) {
+                let Some((store, _)) = of_store.first() else { continue };
+                let ids: Vec<_> = of_store.iter().map(|(_, id)| *id).collect();
+                pruned_count += self.remove(|ledger| {
+                    ledger.writer.read_ahead(*store, Subject::Store)?;
+                    ledger.writer.prune(rule, *store, &ids)
+                })?;
+            }
+            place = page.next;
+            if place.is_none() {
+                return Ok(pruned_count);
+            }
+        }
+    }
+
+    /// Removes old changes from the feed.
+    fn trim_changes(&self, before: Timestamp) -> Result<(), Error> {
+        loop {
+            let trimmed =
+                self.remove(|ledger| ledger.writer.trim_changes(before, CHANGES_BATCH))?;
+            if trimmed < CHANGES_BATCH {
+                return Ok(());
+            }
+        }
     }
 
     fn remove_deleted_stores(&self) -> Result<usize, Error> {
@@ -157,6 +188,22 @@ impl Engine {
         let is_far = sequence.0 > 0 && now > newest.plus(CLOCK_GAP);
         let micros = u64::try_from(now.as_micros() - newest.as_micros()).unwrap_or_default();
         Ok(is_far.then(|| Duration::from_micros(micros)))
+    }
+
+    /// Returns how far the clock of this host is from that of the storage, if that is so far that what is old
+    /// here may not be old there. Then nothing should be pruned by it.
+    pub fn clock_skew(&self) -> Result<Option<ClockSkew>, Error> {
+        let before = self.clock.now();
+        let Some(storage) = self.backend.clock()? else { return Ok(None) };
+        let after = self.clock.now();
+        // The answer is of some moment in between.
+        let middle = Timestamp::from_micros(i64::midpoint(before.as_micros(), after.as_micros()));
+        Ok(ClockSkew::between(middle, storage))
+    }
+
+    /// Takes or renews a lease for this process, and returns whether it has it.
+    pub fn lease(&self, name: &str, duration: Duration) -> Result<bool, Error> {
+        self.backend.lease(name, duration)
     }
 
     fn expiring_stores(&self) -> Result<Vec<Store>, Error> {

@@ -133,8 +133,13 @@ impl Engine {
             }
             Ok(due)
         })?;
+        let mut due = due;
+        due.sort_unstable_by_key(|(store, ..)| *store);
         for batch in due.chunks(BATCH) {
+            let mut stores: Vec<_> = batch.iter().map(|(store, ..)| *store).collect();
+            stores.dedup();
             self.write(|ledger| {
+                ledger.writer.lock_stores(&stores)?;
                 for &(store, memory, at) in batch {
                     ledger.writer.touch(store, memory, at)?;
                 }

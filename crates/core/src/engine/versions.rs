@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::{Error, ErrorKind};
 
-use super::forget::{Scope, new_receipt, redact_version};
+use super::forget::{Scope, new_receipt, redact_versions};
 use super::intact::Intact as _;
 use super::transaction::{ScreenedText, Target, Transaction};
 use super::writers::require_writer;
@@ -127,13 +127,16 @@ impl Engine {
             let found = existing_store(ledger.reader(), store)?;
             require_writer(ledger.reader(), &found, actor)?;
             refuse_heads(ledger.reader(), store, ids)?;
-            let (mut versions, mut redacted) = (Vec::new(), Vec::new());
+            let mut redacted = Vec::new();
             for &id in ids {
                 let version = existing_version(ledger.reader(), store, id, View::Basic)?;
-                if version.redaction.is_none() {
-                    redact_version(ledger, actor, (store, id))?;
+                if version.redaction.is_none() && !redacted.contains(&id) {
                     redacted.push(id);
                 }
+            }
+            redact_versions(ledger, actor, (store, &redacted))?;
+            let mut versions = Vec::with_capacity(ids.len());
+            for &id in ids {
                 versions.push(existing_version(ledger.reader(), store, id, View::Basic)?);
             }
             if !redacted.is_empty() {

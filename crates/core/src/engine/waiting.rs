@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::backend::{
     Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Sequence, WatchWork, WriteWork,
 };
+use crate::model::Timestamp;
 use crate::{Error, ErrorKind};
 
 use super::Engine;
@@ -147,6 +148,14 @@ impl Backend for Restricted {
             Reads::Recalled => self.refused(),
             Reads::Any => self.inner.condition(),
         }
+    }
+
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        self.refused()
+    }
+
+    fn lease(&self, _: &str, _: Duration) -> Result<bool, Error> {
+        self.refused()
     }
 
     fn verify(&self) -> Result<Vec<String>, Error> {

@@ -1,7 +1,7 @@
 //! Compares two databases row by row, and makes one of them equal to the other.
 //!
-//! Both sides are read in order of their keys, as in a merge. A row that is missing is copied, one that is
-//! too many is removed, so a second run copies what has changed since the first. Texts never change, they
+//! Both sides are read in order of their keys, as in a merge. A row that is missing is copied, one that only
+//! the target has is deleted, so a second run copies what has changed since the first. Texts never change, they
 //! only go, so they are read when a row is missing, and not to compare.
 
 use std::collections::VecDeque;
@@ -64,11 +64,11 @@ pub struct TableMoved {
 /// What a move is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It looks for rows that must go.
+    /// Finding rows to delete.
     Comparing,
-    /// It copies rows.
+    /// Copying rows.
     Copying,
-    /// It computes the digest of the source, then of the target.
+    /// Computing the digest of the source, then of the target.
     Verifying,
 }
 
@@ -85,7 +85,7 @@ pub struct Progress {
     pub total_count: u64,
 }
 
-/// Is told how far a move is; an error from it ends the move.
+/// Receives progress reports; an error from it ends the move.
 pub type Watcher<'a> = dyn FnMut(Progress) -> Result<(), Error> + 'a;
 
 /// Makes the rows of `target` equal to those of `source`, as these are now, and verifies that they are.
@@ -134,7 +134,7 @@ fn move_snapshot(
     if mode == MoveMode::DryRun {
         return Ok(Moved { tables, sequence, digest: None });
     }
-    run.target.import(&mut |rows| rows.derive())?;
+    run.derive()?;
     let digest = run.verify()?;
     run.mark(&[(DIGEST, short(digest)), (STATE, COMPLETE)])?;
     Ok(Moved { tables, sequence, digest: Some(digest) })
@@ -172,9 +172,9 @@ impl Run<'_, '_> {
             }
             moved.removed_count += removed.len() as u64;
             for batch in removed.chunks(BATCH_ROWS_MAX) {
-                self.write(batch, |rows, row| rows.remove_row(table, row.key(table)))?;
+                self.write(batch, |target, rows| target.remove_rows(table, rows))?;
             }
-            self.tell(Step::Comparing, table, 0)?;
+            self.report(Step::Comparing, table, 0)?;
         }
     }
 
@@ -191,7 +191,7 @@ impl Run<'_, '_> {
                 let missing = known.missing(table, batch)?;
                 moved.put_count += missing.len() as u64;
                 self.copy(table, &missing)?;
-                self.tell(Step::Copying, table, batch.len())?;
+                self.report(Step::Copying, table, batch.len())?;
             }
         }
     }
@@ -199,7 +199,7 @@ impl Run<'_, '_> {
     /// Copies rows, with their texts.
     fn copy(&self, table: &'static Table, rows: &[Row]) -> Result<(), Error> {
         if self.mode == MoveMode::DryRun || *table != VERSIONS {
-            return self.write(rows, |target, row| target.put_row(table, row));
+            return self.write(rows, |target, rows| target.put_rows(table, rows));
         }
         let (mut batch, mut bytes_count) = (Vec::new(), 0);
         for rows in rows.chunks(PAGE_TEXTS) {
@@ -207,24 +207,41 @@ impl Run<'_, '_> {
                 bytes_count += text_length(&row);
                 batch.push(row);
                 if bytes_count >= BATCH_BYTES_MAX {
-                    self.write(&batch, |target, row| target.put_row(table, row))?;
+                    self.write(&batch, |target, rows| target.put_rows(table, rows))?;
                     batch.clear();
                     bytes_count = 0;
                 }
             }
         }
-        self.write(&batch, |target, row| target.put_row(table, row))
+        self.write(&batch, |target, rows| target.put_rows(table, rows))
     }
 
     fn write(
         &self,
         batch: &[Row],
-        each: impl Fn(&mut dyn RowWriter, &Row) -> Result<(), Error>,
+        work: impl Fn(&mut dyn RowWriter, &[Row]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         if batch.is_empty() || self.mode == MoveMode::DryRun {
             return Ok(());
         }
-        self.target.import(&mut |rows| batch.iter().try_for_each(|row| each(rows, row)))
+        self.target.import(&mut |target| work(target, batch))
+    }
+
+    /// Recomputes what is derived from rows, a page of stores at a time.
+    fn derive(&self) -> Result<(), Error> {
+        let Some(stores) = TABLES.iter().find(|table| table.name == "stores") else {
+            return Ok(());
+        };
+        let mut after = None::<Vec<Value>>;
+        loop {
+            let rows = read(self.target, stores, page(after.as_deref()))?;
+            let Some(last) = rows.last() else { break };
+            after = Some(last.key(stores).to_vec());
+            for batch in rows.chunks(BATCH_ROWS_MAX) {
+                self.write(batch, |target, rows| target.derive_usage(rows))?;
+            }
+        }
+        self.target.import(&mut |target| target.derive())
     }
 
     fn mark(&self, marks: &[(&str, u64)]) -> Result<(), Error> {
@@ -247,7 +264,7 @@ impl Run<'_, '_> {
             None => Ok(joined(&expected)),
             Some((table, _)) => Err(Error::new(
                 ErrorKind::StorageUnusable,
-                format!("after the move, the {} differ from those of the source", table.name),
+                format!("verification failed: the {} of source and target differ", table.name),
             )
             .with_hint("nothing else may write to the target meanwhile; run it again")),
         }
@@ -256,13 +273,13 @@ impl Run<'_, '_> {
     fn digests(&mut self, rows: &dyn RowReader) -> Result<Vec<[u8; 32]>, Error> {
         let each = |table| {
             digest_table(rows, table, &mut |rows_count| {
-                self.tell(Step::Verifying, table, rows_count)
+                self.report(Step::Verifying, table, rows_count)
             })
         };
         TABLES.iter().map(each).collect()
     }
 
-    fn tell(&mut self, step: Step, table: &Table, rows_count: usize) -> Result<(), Error> {
+    fn report(&mut self, step: Step, table: &Table, rows_count: usize) -> Result<(), Error> {
         self.done_count += rows_count as u64;
         let (done_count, total_count) = (self.done_count, self.total_count);
         (self.watch)(Progress { step, table: table.name, done_count, total_count })
@@ -382,7 +399,7 @@ fn require_target(source: &dyn RowReader, target: &dyn Transfer, origin: u64) ->
             }
             require_history(source, rows)
         }
-        (None | Some(_), _) => Err(other_data("the target has other data")),
+        (None | Some(_), _) => Err(other_data("the target already holds other data")),
     })
 }
 

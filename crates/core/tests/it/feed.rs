@@ -54,7 +54,7 @@ fn feed_entries_have_the_workspace_and_the_old_path() {
     fixture.put("/a", "1");
     fixture.put("/a", "2");
     fixture.engine.rename(&actor(), fixture.store, &path("/a"), &path("/b")).unwrap();
-    let news = fixture.engine.feed_entries(Sequence(1), 100).unwrap();
+    let news = fixture.engine.feed_entries(Sequence(1), 100).unwrap().items;
     assert!(news.iter().all(|news| news.workspace == Some(fixture.workspace)));
     let places: Vec<_> = news
         .iter()
@@ -63,7 +63,7 @@ fn feed_entries_have_the_workspace_and_the_old_path() {
     let (old, new) = (Some(path("/a")), Some(path("/b")));
     assert_eq!(places, [(old.clone(), None), (old.clone(), None), (new, old)]);
     fixture.engine.delete_store(fixture.store).unwrap();
-    let news = fixture.engine.feed_entries(Sequence(1), 100).unwrap();
+    let news = fixture.engine.feed_entries(Sequence(1), 100).unwrap().items;
     assert!(news.iter().all(|news| news.workspace == Some(fixture.workspace)));
     assert!(news.iter().all(|news| news.version.is_none()));
 }
@@ -150,7 +150,7 @@ fn entries_of_pruned_and_redacted_versions_are_still_delivered() {
     let first = fixture.put("/a", "1");
     fixture.put("/a", "2");
     fixture.engine.redact(&actor(), fixture.store, &[first.version]).unwrap();
-    let entries = fixture.engine.feed_entries(Sequence(1), 10).unwrap();
+    let entries = fixture.engine.feed_entries(Sequence(1), 10).unwrap().items;
     assert_eq!(entries.len(), 3);
     let redacted = entries[0].version.as_ref().unwrap();
     assert_eq!((redacted.path.as_ref(), redacted.redaction.is_some()), (None, true));

@@ -108,6 +108,28 @@ pub(crate) fn ids(connection: &Connection) -> Result<Vec<StoreId>, IndexError> {
     Ok(ids)
 }
 
+/// Returns the least sequence from which on every store may hold words of text that was removed; `None` if no
+/// store has a row.
+pub(crate) fn least_purged(connection: &Connection) -> Result<Option<Sequence>, IndexError> {
+    let sql = "SELECT min(purged) FROM stores WHERE purged <> ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let least: Option<i64> = statement.query_row([number(StoreRow::REMOVED)], |row| row.get(0))?;
+    least
+        .map(|least| u64::try_from(least).map(Sequence).ok().ok_or(IndexError::Damaged))
+        .transpose()
+}
+
+/// Notes for every store that nothing from before a sequence is left.
+pub(crate) fn raise_purged(connection: &Connection, to: Sequence) -> Result<(), IndexError> {
+    for id in ids(connection)? {
+        let row = store(connection, id)?.filter(|row| !row.is_removed() && row.purged < to);
+        if let Some(row) = row {
+            put_store(connection, &StoreRow { purged: to, ..row })?;
+        }
+    }
+    Ok(())
+}
+
 /// Returns how much of the file is in use.
 pub(crate) fn used_bytes(connection: &Connection) -> Result<u64, IndexError> {
     let sql = "SELECT (page_count - freelist_count) * page_size

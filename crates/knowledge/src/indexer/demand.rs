@@ -5,71 +5,91 @@
 //! the longest time; those that were not searched since the process began leave first. The next search
 //! indexes them again.
 //!
-//! Other hosts have indexes of their own, so a redaction that happened elsewhere is erased here by whoever
-//! follows the feed.
+//! Other hosts have indexes of their own, so what was redacted elsewhere is erased here by whoever uses the index
+//! next, before it searches or follows the feed. How far that has been done is the least `purged` of the stores:
+//! nothing from before it is left in their rows. The cursors would not do. A search brings a store up to date,
+//! and what was redacted since is then found no more, but its words stay in the file until a merge.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use quipu_core::backend::{Change, Event, PendingErasure, Sequence};
-use quipu_core::model::{StoreId, View};
+use quipu_core::backend::{Change, Event, PendingErasure, Reader, Sequence};
+use quipu_core::model::{MemoryId, StoreId, Timestamp, View};
 use quipu_core::{Derived as _, Error};
 
 use super::Indexer;
+use super::searches::Searches;
 use crate::index::{self, IndexError};
 
 /// How many changes are read per page.
 const CHANGES: usize = 1_000;
 
-/// How many stores are remembered with their last search.
-const STORES_MAX: usize = 100_000;
+/// After how many further changes it is noted in the file how far it has been erased. Processes that begin look
+/// for removals from there on.
+const NOTED_EVERY: u64 = 10_000;
 
 /// Which stores to index, and how much space they may take.
 #[derive(Debug)]
 pub(super) struct Demand {
     size_bytes_max: u64,
-    searches: Mutex<Searches>,
+    searches: Searches,
+    /// The stores that searches of this process are using, which must not leave meanwhile.
+    used: Mutex<HashMap<StoreId, usize>>,
+    /// How far this process has erased what was removed.
+    erased: Mutex<Option<Sequence>>,
 }
 
-/// When each store was last searched, as the number of that search.
-#[derive(Debug, Default)]
-struct Searches {
-    count: u64,
-    last: HashMap<StoreId, u64>,
+/// Stores that are in use for as long as this exists.
+pub(super) struct Used<'d> {
+    demand: &'d Demand,
+    stores: Vec<StoreId>,
 }
 
 impl Demand {
-    fn note(&self, stores: &[StoreId]) {
-        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
-        searches.count += 1;
-        let count = searches.count;
-        // Stores that were removed are forgotten with the others, which costs an unlucky choice.
-        if searches.last.len() > STORES_MAX {
-            searches.last.clear();
-        }
-        searches.last.extend(stores.iter().map(|store| (*store, count)));
+    fn used(&self) -> MutexGuard<'_, HashMap<StoreId, usize>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the store to remove first; none if only one is left.
-    fn oldest(&self, stores: &[StoreId]) -> Option<StoreId> {
-        let mut searches = self.searches.lock().unwrap_or_else(PoisonError::into_inner);
-        searches.last.retain(|store, _| stores.contains(store));
-        let last = |store: &&StoreId| searches.last.get(*store).copied().unwrap_or_default();
-        stores.iter().min_by_key(last).filter(|_| stores.len() > 1).copied()
+    /// Returns the stores that may leave, in the order in which they do.
+    fn leaving(&self, stores: Vec<StoreId>) -> Vec<StoreId> {
+        let used: HashSet<_> = self.used().keys().copied().collect();
+        let last = self.searches.last();
+        let mut leaving: Vec<_> = stores
+            .into_iter()
+            .filter(|store| !used.contains(store))
+            .map(|store| (last.get(&store).copied().unwrap_or(Timestamp::MIN), store))
+            .collect();
+        leaving.sort_unstable();
+        leaving.into_iter().map(|(_, store)| store).collect()
+    }
+}
+
+impl Drop for Used<'_> {
+    fn drop(&mut self) {
+        let mut used = self.demand.used();
+        for store in &self.stores {
+            if let Some(count) = used.get_mut(store) {
+                *count -= 1;
+                if *count == 0 {
+                    used.remove(store);
+                }
+            }
+        }
     }
 }
 
 impl Indexer {
     /// Returns the same indexer that indexes what is searched, and keeps the index within a size.
     pub(crate) fn on_demand(self, size_bytes_max: u64) -> Self {
-        let demand = Demand { size_bytes_max, searches: Mutex::default() };
-        Self { demand: Some(demand), ..self }
+        let searches = Searches::new(self.lock.with_file_name("searches"));
+        let (used, erased) = (Mutex::default(), Mutex::default());
+        Self { demand: Some(Demand { size_bytes_max, searches, used, erased }), ..self }
     }
 
-    pub(super) fn note_search(&self, stores: &[StoreId]) {
-        let Some(demand) = &self.demand else { return };
-        demand.note(stores);
+    /// Notes that stores are about to be searched; they stay in the index until what is returned is dropped.
+    pub(super) fn note_search(&self, stores: &[StoreId]) -> Option<Used<'_>> {
+        let demand = self.demand.as_ref()?;
         // A directory of caches may be removed under a running server. If it cannot be made again, the
         // index cannot be written, which is reported by who writes.
         if let Some(directory) = self.lock.parent().filter(|directory| !directory.is_dir()) {
@@ -79,6 +99,13 @@ impl Indexer {
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
             builder.create(directory).unwrap_or_default();
         }
+        demand.searches.note(stores, self.engine.now());
+        let mut used = demand.used();
+        for store in stores {
+            *used.entry(*store).or_default() += 1;
+        }
+        drop(used);
+        Some(Used { demand, stores: stores.to_vec() })
     }
 
     /// Returns the stores that are in the index; `None` if all stores are to be.
@@ -100,14 +127,15 @@ impl Indexer {
         if self.size_bytes() <= demand.size_bytes_max {
             return Ok(());
         }
-        loop {
-            let (used_bytes, stores) = self.read_file(|connection| {
-                Ok((index::used_bytes(connection)?, index::store_ids(connection)?))
-            })?;
-            if used_bytes <= demand.size_bytes_max {
-                return Ok(());
-            }
-            let Some(store) = demand.oldest(&stores) else { return Ok(()) };
+        let is_small =
+            || Ok::<_, Error>(self.read_file(index::used_bytes)? <= demand.size_bytes_max);
+        if is_small()? {
+            return Ok(());
+        }
+        let stores = self.read_file(index::store_ids)?;
+        // One store stays, however large it is.
+        let count_max = stores.len().saturating_sub(1);
+        for store in demand.leaving(stores).into_iter().take(count_max) {
             self.matrices.forget(store);
             match index::remove_store(&self.file, store) {
                 Ok(()) => {}
@@ -115,60 +143,100 @@ impl Indexer {
                 Err(IndexError::NotWritable(_) | IndexError::Damaged) => return Ok(()),
                 Err(error) => return Err(error.into_error()),
             }
+            if is_small()? {
+                return Ok(());
+            }
         }
+        Ok(())
     }
 
-    /// Takes out of the index what other hosts have redacted after `seen`. If that is not known, the index
-    /// is discarded: what is searched is indexed again.
-    pub(super) fn erase_redacted(&self, seen: Option<Sequence>) -> Result<(), Error> {
-        let Some(stores) = self.demanded()? else { return Ok(()) };
-        if stores.is_empty() {
+    /// Takes out of the index what other hosts have redacted. If that cannot be told, because the feed does not
+    /// reach back, the index is discarded: what is searched is indexed again.
+    pub(super) fn erase_removed(&self) -> Result<(), Error> {
+        let Some(demand) = &self.demand else { return Ok(()) };
+        let newest = self.engine.newest_sequence()?;
+        // Held meanwhile: whoever comes next would find the same.
+        let mut erased = demand.erased.lock().unwrap_or_else(PoisonError::into_inner);
+        if *erased == Some(newest) {
             return Ok(());
         }
-        let reached = seen.map_or_else(|| self.least_cursor(&stores), Ok)?;
+        let Some(noted) = self.read_file(index::least_purged)? else {
+            // Nothing is indexed, so nothing has to go.
+            *erased = Some(newest);
+            return Ok(());
+        };
+        let from = erased.map_or(noted, |erased| erased.max(noted)).min(newest);
+        match self.removed_since(from)? {
+            None => {
+                self.discard()?;
+            }
+            Some(pending) => {
+                let has_pending = !pending.is_empty();
+                if has_pending {
+                    self.erase(&pending)?;
+                }
+                if has_pending || newest.0.saturating_sub(noted.0) > NOTED_EVERY {
+                    self.note_erased(newest)?;
+                }
+            }
+        }
+        *erased = Some(newest);
+        Ok(())
+    }
+
+    /// Returns what was removed after a sequence from stores that are indexed; `None` if the feed does not reach
+    /// back to it.
+    fn removed_since(&self, from: Sequence) -> Result<Option<Vec<PendingErasure>>, Error> {
+        let stores: HashSet<_> = self.demanded()?.unwrap_or_default().into_iter().collect();
         let mut pending = BTreeSet::new();
-        let mut after = reached;
+        let mut after = from;
         loop {
-            let changes = self.engine.changes(after, CHANGES)?;
-            if changes.has_gap {
-                return self.discard();
-            }
-            let Some(last) = changes.items.last() else { break };
-            after = last.sequence;
-            for change in changes.items.iter().filter(|change| stores.contains(&change.store)) {
-                pending.extend(self.erased_by(change)?);
-            }
+            let found = self.engine.read(|reader| {
+                let oldest = reader.oldest_change()?.map_or(Sequence(0), |(oldest, _)| oldest);
+                if oldest.0 > from.0.saturating_add(1) {
+                    return Ok(None);
+                }
+                let changes = reader.removals(after, CHANGES)?;
+                let of_index = changes.iter().filter(|change| stores.contains(&change.store));
+                let removed = of_index.map(|change| removed_by(reader, change));
+                let removed = removed.collect::<Result<Vec<_>, _>>()?;
+                Ok(Some((removed, changes.last().map(|change| change.sequence))))
+            })?;
+            let Some((removed, last)) = found else { return Ok(None) };
+            pending.extend(removed.into_iter().flatten());
+            let Some(last) = last else { break };
+            after = last;
         }
-        let pending: Vec<_> = pending
-            .into_iter()
-            .map(|(store, memory)| PendingErasure { store, memory, count: 0 })
-            .collect();
-        if pending.is_empty() { Ok(()) } else { self.erase(&pending).map(drop) }
+        let pending =
+            pending.into_iter().map(|(store, memory)| PendingErasure { store, memory, count: 0 });
+        Ok(Some(pending.collect()))
     }
 
-    /// Returns what a change has erased: of a store, a memory or all of it.
-    fn erased_by(
-        &self,
-        change: &Change,
-    ) -> Result<Option<(StoreId, Option<quipu_core::model::MemoryId>)>, Error> {
-        match change.event {
-            Event::Redacted(id) => self.engine.read(|reader| {
-                let version = reader.version(change.store, id, View::Basic)?;
-                Ok(Some((change.store, version.map(|version| version.memory))))
-            }),
-            Event::StoreDeleted => Ok(Some((change.store, None))),
-            Event::Version(_)
-            | Event::StoreCreated
-            | Event::StoreUpdated
-            | Event::StoreArchived => Ok(None),
+    /// Notes in the file that nothing from before a sequence is left.
+    fn note_erased(&self, newest: Sequence) -> Result<(), Error> {
+        match self.file.write(|connection| index::raise_purged(connection, newest)) {
+            // Then the next process looks again.
+            Ok(()) | Err(IndexError::NotWritable(_) | IndexError::Damaged) => Ok(()),
+            Err(error) => Err(error.into_error()),
         }
     }
+}
 
-    fn least_cursor(&self, stores: &[StoreId]) -> Result<Sequence, Error> {
-        let mut least = BTreeMap::new();
-        for store in stores {
-            least.insert(self.cursor(*store)?.sequence, *store);
+/// Returns what a change has removed: of a store, a memory or all of it.
+fn removed_by(
+    reader: &dyn Reader,
+    change: &Change,
+) -> Result<Option<(StoreId, Option<MemoryId>)>, Error> {
+    match change.event {
+        Event::Redacted(id) => {
+            let version = reader.version(change.store, id, View::Basic)?;
+            Ok(Some((change.store, version.map(|version| version.memory))))
         }
-        Ok(least.first_key_value().map_or(Sequence(0), |(sequence, _)| *sequence))
+        Event::StoreDeleted => Ok(Some((change.store, None))),
+        Event::Version(_)
+        | Event::StoreCreated
+        | Event::StoreUpdated
+        | Event::StoreArchived
+        | Event::Restarted => Ok(None),
     }
 }

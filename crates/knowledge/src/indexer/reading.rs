@@ -50,7 +50,9 @@ impl Indexer {
         work: impl Fn(&Lookup<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         engine.require_blocking()?;
-        self.note_search(stores);
+        let used = self.note_search(stores);
+        // If this fails, the search finds what is there all the same, and the next one tries again.
+        self.erase_removed().unwrap_or_default();
         let _scan = self.begin()?;
         let goals = engine.read(|reader| goals(reader, stores))?;
         let mut missing = Missing::default();
@@ -60,6 +62,7 @@ impl Indexer {
                 self.file.read(|snapshot| read_once(engine, snapshot, (&goals, &missing), &work));
             match read {
                 Ok(Read::Done(worked)) => {
+                    drop(used);
                     self.shrink();
                     return Ok(worked);
                 }

@@ -37,7 +37,7 @@ impl Indexer {
             Some(stores) => stores,
             None => self.all_stores()?,
         };
-        self.erase_redacted(seen)?;
+        self.erase_removed()?;
         let attempt = Attempt::new(&|_| Ok(()));
         for store in stores {
             if self.is_reached(store)?

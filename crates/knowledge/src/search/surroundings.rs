@@ -72,7 +72,9 @@ impl Surroundings {
 fn relative<K>(mut scores: HashMap<K, f64>) -> HashMap<K, f64> {
     let best = scores.values().copied().fold(0.0, f64::max);
     if best > 0.0 {
-        scores.values_mut().for_each(|score| *score /= best);
+        for score in scores.values_mut() {
+            *score /= best;
+        }
     }
     scores
 }

@@ -161,3 +161,56 @@ fn what_another_host_redacts_leaves_the_index_of_this_one() {
     assert!(!holds(here.path(), "xylograph"));
     assert_eq!(found(&knowledge, store, "clean"), 2);
 }
+
+/// This host is searched by commands only: nothing follows the feed between them.
+#[test]
+fn what_another_host_redacts_leaves_the_index_of_a_host_that_only_searches() {
+    let backend: Arc<dyn Backend> = Arc::new(InMemoryBackend::default());
+    let [here, there] = [(); 2].map(|()| tempfile::tempdir().expect("a directory can be made"));
+    let search = |store, query: &str| found(&on_demand(&backend, here.path(), LARGE), store, query);
+    let elsewhere = on_demand(&backend, there.path(), LARGE);
+    let [leaking, other] = ["leaking", "other"].map(|name| new_store(&elsewhere, name));
+    put(&elsewhere, leaking, "/leak.md", "xylograph");
+    put(&elsewhere, other, "/other.md", "begonia");
+    assert_eq!((search(leaking, "xylograph"), search(other, "begonia")), (1, 1));
+
+    put(&elsewhere, leaking, "/leak.md", "clean now");
+    // The index of this host goes beyond the redaction with a search of the store.
+    let versions = elsewhere.history(leaking, &path("/leak.md"), 9).expect("versions");
+    elsewhere.redact(&actor(), leaking, &[versions[1].id]).expect("it is redacted");
+    assert!(holds(here.path(), "xylograph"), "nobody has looked since");
+    assert_eq!(search(leaking, "clean"), 1);
+    assert!(!holds(here.path(), "xylograph"));
+
+    // A search of another store erases it as well.
+    put(&elsewhere, leaking, "/leak.md", "zinnia");
+    assert_eq!(search(leaking, "zinnia"), 1);
+    put(&elsewhere, leaking, "/leak.md", "clean again");
+    let versions = elsewhere.history(leaking, &path("/leak.md"), 9).expect("versions");
+    elsewhere.redact(&actor(), leaking, &[versions[1].id]).expect("it is redacted");
+    assert!(holds(here.path(), "zinnia"), "nobody has looked since");
+    assert_eq!(search(other, "begonia"), 1);
+    assert!(!holds(here.path(), "zinnia"));
+}
+
+/// Two searches at once use more stores than fit; neither makes the other index its stores again and again.
+#[test]
+fn searches_that_are_larger_than_the_index_do_not_disturb_each_other() {
+    let backend: Arc<dyn Backend> = Arc::new(InMemoryBackend::default());
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let knowledge = on_demand(&backend, directory.path(), 1);
+    let stores = fill(&knowledge);
+    let (one, other) = stores.split_at(4);
+    std::thread::scope(|scope| {
+        for searched in [one, other] {
+            let knowledge = &knowledge;
+            scope.spawn(move || {
+                for _ in 0..5 {
+                    let request = SearchRequest::new(searched.to_vec(), "common");
+                    let hits = knowledge.search(&request).expect("the search runs").hits;
+                    assert_eq!(hits.len(), 10, "a page is full");
+                }
+            });
+        }
+    });
+}

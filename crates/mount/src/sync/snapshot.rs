@@ -190,8 +190,15 @@ impl FolderSync {
         head: &Head,
     ) -> Result<Option<HashSet<MemoryId>>, Error> {
         let mut changed = HashSet::new();
-        if state.head.sequence == head.sequence {
+        if (state.head.sequence, state.head.newest) == (head.sequence, head.newest) {
             return Ok(Some(changed));
+        }
+        // After a failover that lost the newest changes, their numbers belong to others.
+        let known = state.head.newest.map(|id| self.engine.version(self.store.id, id, View::Basic));
+        match known {
+            Some(Err(error)) if *error.kind() == ErrorKind::NotFound => return Ok(None),
+            Some(Err(error)) => return Err(error),
+            Some(Ok(_)) | None => {}
         }
         let changes = self.engine.changes(state.head.sequence, CHANGES_MAX + 1)?;
         // A state that is ahead of the feed belongs to other data.

@@ -71,16 +71,21 @@ impl TreeGuard<'_> {
         loop {
             let seen = self.state.seen;
             let (changes, answer) = self.engine().read(|reader| {
-                let has_changed = reader.newest_change()?.0 > seen;
-                let changes = if has_changed {
-                    changes_after(reader, seen, CHANGES_MAX)?
-                } else {
+                let newest = reader.newest_change()?.0;
+                let changes = if newest == seen {
                     Changes::default()
+                } else {
+                    changes_after(reader, seen, CHANGES_MAX)?
                 };
-                Ok((changes, question(reader)?))
+                Ok(((changes, newest), question(reader)?))
             })?;
+            let (changes, newest) = changes;
             if changes.has_gap {
                 self.distrust_everything();
+                if changes.items.is_empty() {
+                    // The feed is that of an older copy, which this is ahead of.
+                    self.state.seen = newest;
+                }
             }
             let changes = changes.items;
             for change in &changes {
@@ -129,6 +134,7 @@ impl TreeGuard<'_> {
             Event::StoreUpdated => self.state.record = None,
             Event::Redacted(_) => self.state.redactions_count += 1,
             Event::StoreCreated => self.store_restored()?,
+            Event::Restarted => self.distrust_everything(),
         }
         Ok(())
     }

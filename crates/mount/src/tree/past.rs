@@ -162,7 +162,8 @@ impl TreeGuard<'_> {
                 | Event::Version(_)
                 | Event::StoreCreated
                 | Event::StoreUpdated
-                | Event::StoreArchived => {}
+                | Event::StoreArchived
+                | Event::Restarted => {}
             }
         }
         if !redacted.is_empty() {

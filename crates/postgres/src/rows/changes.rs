@@ -6,8 +6,9 @@ use quipu_core::model::Timestamp;
 use tokio_postgres::Row;
 
 use crate::error::damaged;
+use crate::outcome;
 use crate::transaction::{Counter, Transaction};
-use crate::values::{Columns as _, number, params};
+use crate::values::{Columns as _, misfit, number, params};
 
 pub(super) fn changes(
     transaction: &Transaction,
@@ -28,6 +29,18 @@ fn change(row: &Row) -> Result<Change, Error> {
         store: row.id(3)?,
         event: event(row)?,
     })
+}
+
+/// Removals are few, and have an index of their own.
+pub(super) fn removals(
+    transaction: &Transaction,
+    after: Sequence,
+    limit: usize,
+) -> Result<Vec<Change>, Error> {
+    let sql = "SELECT sequence, first, at, store, event, version FROM changes
+        WHERE event IN ('redacted', 'store_deleted') AND sequence > $1 ORDER BY sequence LIMIT $2";
+    let rows = transaction.query(sql, params![number(after.0), number(limit)])?;
+    rows.iter().map(change).collect()
 }
 
 pub(super) fn counter(transaction: &Transaction) -> Result<Counter, Error> {
@@ -86,16 +99,27 @@ pub(super) fn put_cursor(
     transaction.execute(sql, params![name, number(sequence.0)]).map(drop)
 }
 
-/// Removes the changes made before a moment, except the newest, so that the feed never looks empty.
-pub(super) fn trim(transaction: &Transaction, before: Timestamp) -> Result<(), Error> {
-    let sql = "DELETE FROM changes WHERE sequence < coalesce(
-        (SELECT sequence FROM changes WHERE at >= $1 ORDER BY at LIMIT 1),
-        (SELECT max(sequence) FROM changes))";
-    transaction.execute(sql, params![before.as_micros()])?;
+/// Removes changes made before a moment, except the newest, so that the feed never looks empty.
+pub(super) fn trim(
+    transaction: &Transaction,
+    before: Timestamp,
+    limit: usize,
+) -> Result<usize, Error> {
+    let sql = "WITH gone AS (
+            DELETE FROM changes WHERE sequence IN (
+                SELECT sequence FROM changes
+                WHERE at < $1 AND sequence < (SELECT max(sequence) FROM changes)
+                ORDER BY sequence LIMIT $2)
+            RETURNING 1)
+        SELECT count(*) FROM gone";
+    let rows = transaction.execute(sql, params![before.as_micros(), number(limit)])?;
+    let count = rows.first().map_or(Ok(0), |row| row.count(0))?;
     // The deletion itself is the change after the one that was the newest then.
     let sql = "DELETE FROM deleted_stores
         WHERE sequence + 1 < (SELECT min(sequence) FROM changes)";
-    transaction.execute(sql, &[]).map(drop)
+    transaction.execute(sql, &[])?;
+    outcome::prune(transaction)?;
+    usize::try_from(count).map_err(misfit)
 }
 
 fn event(row: &Row) -> Result<Event, Error> {
@@ -106,6 +130,7 @@ fn event(row: &Row) -> Result<Event, Error> {
         ("store_updated", None) => Ok(Event::StoreUpdated),
         ("store_archived", None) => Ok(Event::StoreArchived),
         ("store_deleted", None) => Ok(Event::StoreDeleted),
+        ("restarted", None) => Ok(Event::Restarted),
         _ => Err(damaged()),
     }
 }

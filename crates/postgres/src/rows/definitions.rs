@@ -106,7 +106,8 @@ pub(super) fn put(transaction: &Transaction, definition: &Definition) -> Result<
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         ON CONFLICT (kind, id, version) DO UPDATE SET name = excluded.name,
             metadata = excluded.metadata, body = excluded.body, updated_at = excluded.updated_at,
-            archived_at = excluded.archived_at, is_newest = excluded.is_newest";
+            archived_at = excluded.archived_at, is_newest = excluded.is_newest
+        RETURNING xmax <> 0";
     let values = params![
         kind,
         id,
@@ -120,11 +121,12 @@ pub(super) fn put(transaction: &Transaction, definition: &Definition) -> Result<
         definition.archived_at.map(Timestamp::as_micros),
         is_newest,
     ];
-    transaction.execute(sql, values).map(drop)
+    transaction.execute_replacing("definitions", sql, values)
 }
 
 pub(super) fn remove(transaction: &Transaction, id: DefinitionId) -> Result<(), Error> {
     transaction.require_administration()?;
+    transaction.lose("definitions");
     let sql = "DELETE FROM definitions WHERE kind = $1 AND id = $2";
     transaction.execute(sql, params![id.kind().as_str(), Bits(id.bits())]).map(drop)
 }

@@ -2,6 +2,8 @@
 //!
 //! A session is locked by its own row. The workspace's row is changed last: it is shared by all sessions.
 
+use std::collections::BTreeMap;
+
 use quipu_core::Error;
 use quipu_core::backend::{Order, SessionEventQuery};
 use quipu_core::model::{
@@ -46,8 +48,9 @@ pub(super) fn events(
         View::Full => "body",
         View::Basic => "NULL::text",
     };
+    let part = transaction.session_part(session)?;
     let sql = format!(
-        "SELECT {COLUMNS}, {body} FROM session_events
+        "SELECT {COLUMNS}, {body} FROM session_events_{part}
          WHERE session = $1 AND number {comparison} $2 AND at BETWEEN $3 AND $4
            AND (cardinality($5::text[]) = 0 OR kind = ANY ($5))
          ORDER BY number {direction} LIMIT $6"
@@ -87,9 +90,12 @@ pub(super) fn size_bytes(transaction: &Transaction, workspace: WorkspaceId) -> R
 
 pub(super) fn add(transaction: &Transaction, event: &SessionEvent) -> Result<(), Error> {
     transaction.require_session(event.session)?;
-    let sql = "INSERT INTO session_events
+    let part = transaction.session_part(event.session)?;
+    let sql = format!(
+        "INSERT INTO session_events_{part}
             (session, number, id, at, kind, actor, size_bytes, redacted_at, redacted_by, body)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+    );
     let values = params![
         bits(event.session),
         number(event.number),
@@ -102,7 +108,7 @@ pub(super) fn add(transaction: &Transaction, event: &SessionEvent) -> Result<(),
         event.redaction.as_ref().map(|redaction| redaction.by.to_string()),
         event.body.as_ref().map(Content::as_str),
     ];
-    transaction.execute(sql, values)?;
+    transaction.execute(&sql, values)?;
     let sql = "INSERT INTO event_usage VALUES ($1, $2, $3, 1, $4)
         ON CONFLICT (session) DO UPDATE SET newest = excluded.newest,
             newest_at = excluded.newest_at, events_count = event_usage.events_count + 1,
@@ -131,21 +137,26 @@ pub(super) fn redact(
     redaction: &Redaction,
 ) -> Result<(), Error> {
     transaction.require_session(session)?;
-    let sql = "SELECT size_bytes FROM session_events WHERE session = $1 AND number = $2";
-    let found = transaction.query_one(sql, params![bits(session), number(event_number)])?;
+    let part = transaction.session_part(session)?;
+    let sql =
+        format!("SELECT size_bytes FROM session_events_{part} WHERE session = $1 AND number = $2");
+    let found = transaction.query_one(&sql, params![bits(session), number(event_number)])?;
     let Some(size_bytes) = found.map(|row| row.value::<i64>(0)).transpose()? else {
         return Ok(());
     };
-    let sql = "UPDATE session_events
+    transaction.lose(format!("session_events_{part}"));
+    let sql = format!(
+        "UPDATE session_events_{part}
         SET body = NULL, size_bytes = 0, redacted_at = $3, redacted_by = $4
-        WHERE session = $1 AND number = $2";
+        WHERE session = $1 AND number = $2"
+    );
     let values = params![
         bits(session),
         number(event_number),
         redaction.at.as_micros(),
         redaction.by.to_string(),
     ];
-    transaction.execute(sql, values)?;
+    transaction.execute(&sql, values)?;
     let sql = "UPDATE event_usage SET size_bytes = size_bytes - $2 WHERE session = $1";
     transaction.execute(sql, params![bits(session), size_bytes])?;
     grow(transaction, session, -size_bytes)
@@ -156,7 +167,8 @@ pub(super) fn prune(
     before: Timestamp,
     limit: usize,
 ) -> Result<usize, Error> {
-    transaction.require_exclusive()?;
+    transaction.require_administration()?;
+    transaction.enter_all_sessions()?;
     // Moments grow with the numbers of a session, so this order takes the oldest of each first. The
     // sessions are locked in the order of their ids, as nobody else locks several.
     let sql = "SELECT DISTINCT session FROM
@@ -198,17 +210,26 @@ pub(super) fn prune(
 
 /// Removes everything of sessions that are about to be removed.
 pub(super) fn remove_all(transaction: &Transaction, sessions: &[SessionId]) -> Result<(), Error> {
+    let mut parts: BTreeMap<u8, Vec<Bits>> = BTreeMap::new();
+    for session in sessions {
+        parts.entry(transaction.session_part(*session)?).or_default().push(bits(*session));
+    }
     let sessions = [List(sessions.iter().map(|id| bits(*id)).collect::<Vec<_>>())];
     // Whoever records an event of the session holds its row and then wants that of the workspace.
     let sql = "SELECT id FROM sessions WHERE id = ANY ($1) ORDER BY id FOR UPDATE";
     transaction.query(sql, params![sessions[0]])?;
+    for (part, sessions) in parts {
+        let table = format!("session_events_{part}");
+        let sql = format!("DELETE FROM {table} WHERE session = ANY ($1)");
+        transaction.lose(table);
+        transaction.execute(&sql, params![List(sessions)])?;
+    }
     for sql in [
         "UPDATE workspaces w SET events_size_bytes = w.events_size_bytes - h.size_bytes
             FROM (SELECT s.workspace, sum(u.size_bytes)::bigint AS size_bytes
                 FROM event_usage u JOIN sessions s ON s.id = u.session
                 WHERE u.session = ANY ($1) GROUP BY s.workspace) h
             WHERE w.id = h.workspace",
-        "DELETE FROM session_events WHERE session = ANY ($1)",
         "DELETE FROM event_usage WHERE session = ANY ($1)",
     ] {
         transaction.execute(sql, params![sessions[0]])?;

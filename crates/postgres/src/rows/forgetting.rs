@@ -7,7 +7,7 @@ use quipu_core::model::{CopyMade, Id as _, MemoryId, StoreId, Timestamp, Tombsto
 use tokio_postgres::Row;
 
 use crate::transaction::Transaction;
-use crate::values::{Bits, Columns as _, bits, misfit, number, params};
+use crate::values::{Bits, Columns as _, List, bits, misfit, number, params};
 
 pub(super) fn tombstones(
     transaction: &Transaction,
@@ -95,6 +95,7 @@ pub(super) fn remove_copy_made(transaction: &Transaction, copy: &CopyMade) -> Re
     transaction.require_administration()?;
     let sql = "DELETE FROM copies_made WHERE workspace = $1 AND at = $2 AND kind = $3
         AND store IS NOT DISTINCT FROM $4 AND target = $5";
+    transaction.lose("copies_made");
     let values = params![
         bits(copy.workspace),
         copy.at.as_micros(),
@@ -120,27 +121,33 @@ pub(super) fn pending(transaction: &Transaction) -> Result<Vec<PendingErasure>, 
 }
 
 /// Records, inside a transaction that removes text, that an erasure is pending. The text of definitions and
-/// session events belongs to no store; its erasure is that of the store with the id 0, whose number is 0.
+/// session events belongs to no store; its erasure is that of the store with the id 0.
 ///
 /// Erasures that are complete are deleted. Starting from the sequence keeps the count growing across such
 /// a deletion, so that a thread that still has the old count does not take this removal for erased.
 const SET_PENDING: &str = "INSERT INTO erasures
-    SELECT $1, $2, (SELECT sequence FROM counter) + 1, num FROM
-        (SELECT num FROM stores WHERE id = $1 UNION ALL
-         SELECT num FROM restorable_stores WHERE id = $1 UNION ALL
-         SELECT 0 WHERE $1 = '00000000-0000-0000-0000-000000000000'::uuid) found
+    SELECT $1, memory, (SELECT sequence FROM counter) + 1
+        FROM (SELECT DISTINCT unnest($2::uuid[]) AS memory) lost ORDER BY memory
     ON CONFLICT (store, memory) DO UPDATE SET count = greatest(erasures.count + 1, excluded.count)";
 
 pub(super) fn set_pending(
     transaction: &Transaction,
     store: StoreId,
-    memory: MemoryId,
+    memories: Vec<Bits>,
 ) -> Result<(), Error> {
-    transaction.number(store)?;
-    transaction.execute(SET_PENDING, params![bits(store), bits(memory)]).map(drop)
+    let number = transaction.number(store)?;
+    if number.is_none() && store.bits() != 0 {
+        return Ok(());
+    }
+    transaction.require_erasure(number);
+    transaction.execute(SET_PENDING, params![bits(store), List(memories)]).map(drop)
 }
 
 /// The same for a store that is about to be removed.
-pub(super) fn set_store_pending(transaction: &Transaction, store: StoreId) -> Result<(), Error> {
-    transaction.execute(SET_PENDING, params![bits(store), Bits::MAX]).map(drop)
+pub(crate) fn set_store_pending(
+    transaction: &Transaction,
+    (store, number): (StoreId, Option<i64>),
+) -> Result<(), Error> {
+    transaction.require_erasure(number);
+    transaction.execute(SET_PENDING, params![bits(store), List(vec![Bits::MAX])]).map(drop)
 }

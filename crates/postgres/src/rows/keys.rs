@@ -1,14 +1,15 @@
 //! Keys and the stores that they open.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use quipu_core::Error;
 use quipu_core::backend::KeyPruneRule;
 use quipu_core::model::{Key, KeyId, KeyKind, SecretHash, Timestamp, WorkspaceId};
 use tokio_postgres::Row;
 
+use super::versions;
 use crate::transaction::Transaction;
-use crate::values::{Columns as _, List, Param, bits, params};
+use crate::values::{Bits, Columns as _, List, Param, bits, number, params};
 
 macro_rules! select {
     ($rest:literal) => {
@@ -59,7 +60,7 @@ pub(super) fn derived_keys(
 
 fn from_row(row: &Row) -> Result<Key, Error> {
     let opens_all: bool = row.value(5)?;
-    let stores: Vec<crate::values::Bits> = row.value(15)?;
+    let stores: Vec<Bits> = row.value(15)?;
     let stores = stores.into_iter().map(|store| quipu_core::model::Id::from_bits(store.0));
     Ok(Key {
         id: row.id(0)?,
@@ -118,37 +119,37 @@ pub(super) fn put_key(transaction: &Transaction, key: &Key) -> Result<(), Error>
     transaction.execute(sql, params![bits(key.id), List(stores)]).map(drop)
 }
 
+/// How many keys are looked at in one transaction.
+const LOOKED_AT_MAX: usize = 10_000;
+
 /// Removes derived keys that have ended and that no version needs.
 pub(super) fn prune(
     transaction: &Transaction,
     rule: &KeyPruneRule,
     limit: usize,
 ) -> Result<usize, Error> {
-    transaction.require_exclusive()?;
-    // `least` leaves out what is NULL, unlike the comparison: a key that never expires does not end.
-    let sql = select!(
-        "WHERE (kind <> 'key' OR parent IS NOT NULL OR family IS NOT NULL)
-           AND expires_at IS NOT NULL AND least(expires_at, revoked_at) <
-               CASE WHEN kind = 'browser' THEN $2::bigint ELSE $1::bigint END
-         ORDER BY id"
-    );
-    let moments = params![rule.before.as_micros(), rule.browsers_before.as_micros()];
-    let ended =
-        transaction.query(sql, moments)?.iter().map(from_row).collect::<Result<Vec<_>, _>>()?;
-    // Only keys that open something are authors, and the scan for authors reads all versions.
-    let has_authors = ended.iter().any(|key| key.kind.opens());
-    let named = if has_authors { named(transaction)? } else { HashSet::new() };
-    let newest = newest_browsers(transaction, &ended)?;
-    let is_superseded = |key: &Key| {
-        key.kind == KeyKind::Browser
-            && newest.get(&person(key)).is_some_and(|newest| *newest > key.id)
-    };
-    let pruned: Vec<_> = ended
-        .iter()
-        .filter(|key| !named.contains(&key.actor().to_string()) || is_superseded(key))
-        .map(|key| bits(key.id))
-        .take(limit)
-        .collect();
+    transaction.require_administration()?;
+    let (mut pruned, mut last) = (Vec::new(), Bits(0));
+    while pruned.len() < limit {
+        // `least` leaves out what is NULL, unlike the comparison: a key that never expires does not end.
+        let sql = select!(
+            "WHERE (kind <> 'key' OR parent IS NOT NULL OR family IS NOT NULL) AND id > $3
+               AND expires_at IS NOT NULL AND least(expires_at, revoked_at) <
+                   CASE WHEN kind = 'browser' THEN $2::bigint ELSE $1::bigint END
+             ORDER BY id LIMIT $4"
+        );
+        let (before, browsers) = (rule.before.as_micros(), rule.browsers_before.as_micros());
+        let rows =
+            transaction.query(sql, params![before, browsers, last, number(LOOKED_AT_MAX)])?;
+        let ended = rows.iter().map(from_row).collect::<Result<Vec<_>, _>>()?;
+        let Some(newest) = ended.last() else { break };
+        last = bits(newest.id);
+        pruned.extend(unneeded(transaction, &ended)?);
+        if ended.len() < LOOKED_AT_MAX {
+            break;
+        }
+    }
+    pruned.truncate(limit);
     let pruned_count = pruned.len();
     let pruned = [List(pruned)];
     for sql in [
@@ -160,12 +161,19 @@ pub(super) fn prune(
     Ok(pruned_count)
 }
 
-/// Returns the keys and the people that versions name.
-fn named(transaction: &Transaction) -> Result<HashSet<String>, Error> {
-    let sql = "SELECT actor FROM versions WHERE actor LIKE 'apikey\\_%' OR actor LIKE 'user\\_%'
-        UNION SELECT redacted_by FROM versions
-            WHERE redacted_by LIKE 'apikey\\_%' OR redacted_by LIKE 'user\\_%'";
-    transaction.query(sql, &[])?.iter().map(|row| row.value(0)).collect()
+/// Returns those ended keys that no version needs.
+fn unneeded(transaction: &Transaction, ended: &[Key]) -> Result<Vec<Bits>, Error> {
+    // Only keys that open something are authors.
+    let authors = ended.iter().filter(|key| key.kind.opens());
+    let authors = authors.map(|key| key.actor().to_string()).collect();
+    let named = versions::named(transaction, authors)?;
+    let newest = newest_browsers(transaction, ended)?;
+    let is_superseded = |key: &Key| {
+        key.kind == KeyKind::Browser
+            && newest.get(&person(key)).is_some_and(|newest| *newest > key.id)
+    };
+    let is_needed = |key: &&Key| named.contains(&key.actor().to_string()) && !is_superseded(key);
+    Ok(ended.iter().filter(|key| !is_needed(key)).map(|key| bits(key.id)).collect())
 }
 
 /// Whom a browser's key stands for.

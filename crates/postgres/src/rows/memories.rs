@@ -10,16 +10,16 @@ use tokio_postgres::Row;
 use crate::transaction::Transaction;
 use crate::values::{Columns as _, List, Param, bits, number, params};
 
-/// Selects memories; the store's number is the first parameter.
-fn select(view: View, rest: &str) -> String {
+/// Selects memories of a partition; the store's number is the first parameter.
+fn select(part: u8, view: View, rest: &str) -> String {
     let columns = "m.path, m.id, m.version, m.hash, m.size_bytes, m.created_at, m.updated_at";
     match view {
         View::Basic => {
-            format!("SELECT {columns}, NULL::text FROM memories m WHERE m.store = $1 {rest}")
+            format!("SELECT {columns}, NULL::text FROM memories_{part} m WHERE m.store = $1 {rest}")
         }
         View::Full => format!(
-            "SELECT {columns}, v.content FROM memories m
-             JOIN versions v ON v.store = $1 AND v.at = m.updated_at
+            "SELECT {columns}, v.content FROM memories_{part} m
+             JOIN versions_{part} v ON v.store = $1 AND v.at = m.updated_at
              WHERE m.store = $1 {rest}"
         ),
     }
@@ -34,8 +34,8 @@ pub(super) fn memory(
     if let Some(known) = transaction.known(|overlay| overlay.memory(store, id, view)) {
         return Ok(known.0);
     }
-    let Some(num) = transaction.number(store)? else { return Ok(None) };
-    one(transaction, store, &select(view, "AND m.id = $2"), params![num, bits(id)])
+    let Some((num, part)) = transaction.place(store)? else { return Ok(None) };
+    one(transaction, store, &select(part, view, "AND m.id = $2"), params![num, bits(id)])
 }
 
 pub(super) fn memory_at(
@@ -47,8 +47,8 @@ pub(super) fn memory_at(
     if let Some(known) = transaction.known(|overlay| overlay.memory_at(store, path, view)) {
         return Ok(known.0);
     }
-    let Some(num) = transaction.number(store)? else { return Ok(None) };
-    one(transaction, store, &select(view, "AND m.path = $2"), params![num, path])
+    let Some((num, part)) = transaction.place(store)? else { return Ok(None) };
+    one(transaction, store, &select(part, view, "AND m.path = $2"), params![num, path])
 }
 
 pub(super) fn overlapping(
@@ -60,7 +60,7 @@ pub(super) fn overlapping(
     if let Some(known) = transaction.known(|overlay| overlay.overlapping(store, path, except)) {
         return Ok(known.0);
     }
-    let Some(num) = transaction.number(store)? else { return Ok(None) };
+    let Some((num, part)) = transaction.place(store)? else { return Ok(None) };
     let mut above: Vec<_> = path.ancestors().collect();
     above.push(path.as_str());
     let directory = path.as_directory();
@@ -68,8 +68,8 @@ pub(super) fn overlapping(
     let below = "ORDER BY m.path LIMIT 2";
     let sql = format!(
         "({} AND m.path = ANY ($2)) UNION ALL ({} AND m.path >= $3 AND m.path < $4 {below})",
-        select(View::Basic, ""),
-        select(View::Basic, ""),
+        select(part, View::Basic, ""),
+        select(part, View::Basic, ""),
     );
     let end = end_of(&directory);
     let rows = transaction.query(&sql, params![num, List(above), directory.as_str(), end])?;
@@ -94,7 +94,7 @@ pub(super) fn memories(
     store: StoreId,
     query: &MemoryQuery,
 ) -> Result<Vec<Memory>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Vec::new()) };
     let directory = query.directory.as_str();
     let (comparison, start) = match &query.start {
         Bound::Included(start) if start.as_str() > directory => (">=", start.as_str()),
@@ -104,7 +104,7 @@ pub(super) fn memories(
     let rest = format!("AND m.path {comparison} $2 AND m.path < $3 ORDER BY m.path LIMIT $4");
     let end = end_of(&query.directory);
     let rows = transaction
-        .query(&select(query.view, &rest), params![num, start, end, number(query.limit)])?;
+        .query(&select(part, query.view, &rest), params![num, start, end, number(query.limit)])?;
     rows.iter().map(|row| from_row(row, store)).collect()
 }
 
@@ -122,11 +122,11 @@ pub(super) fn unused(
     since: Timestamp,
     limit: usize,
 ) -> Result<Vec<Memory>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Vec::new()) };
     let rest =
         "AND m.updated_at <= $2 AND coalesce(m.touched_at, 0) <= $2 ORDER BY m.path LIMIT $3";
     let rows = transaction
-        .query(&select(View::Basic, rest), params![num, since.as_micros(), number(limit)])?;
+        .query(&select(part, View::Basic, rest), params![num, since.as_micros(), number(limit)])?;
     rows.iter().map(|row| from_row(row, store)).collect()
 }
 
@@ -135,11 +135,13 @@ pub(super) fn last_use(
     store: StoreId,
     memory: MemoryId,
 ) -> Result<Option<Timestamp>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(None) };
-    let sql = "SELECT greatest(m.updated_at, coalesce(m.touched_at, 0)) FROM memories m
+    let Some((num, part)) = transaction.place(store)? else { return Ok(None) };
+    let sql = format!(
+        "SELECT greatest(m.updated_at, coalesce(m.touched_at, 0)) FROM memories_{part} m
         WHERE m.store = $1 AND m.id = $2
-          AND EXISTS (SELECT 1 FROM stores s WHERE s.num = $1 AND s.expire_after_days IS NOT NULL)";
-    let row = transaction.query_one(sql, params![num, bits(memory)])?;
+          AND EXISTS (SELECT 1 FROM stores s WHERE s.num = $1 AND s.expire_after_days IS NOT NULL)"
+    );
+    let row = transaction.query_one(&sql, params![num, bits(memory)])?;
     row.map(|row| row.moment(0)).transpose()
 }
 
@@ -149,9 +151,9 @@ pub(super) fn touch(
     memory: MemoryId,
     at: Timestamp,
 ) -> Result<(), Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(()) };
-    let sql = "UPDATE memories SET touched_at = $3 WHERE store = $1 AND id = $2";
-    transaction.execute(sql, params![num, bits(memory), at.as_micros()]).map(drop)
+    let Some((num, part)) = transaction.place(store)? else { return Ok(()) };
+    let sql = format!("UPDATE memories_{part} SET touched_at = $3 WHERE store = $1 AND id = $2");
+    transaction.execute(&sql, params![num, bits(memory), at.as_micros()]).map(drop)
 }
 
 fn one(

@@ -17,17 +17,18 @@ pub(super) fn versions_at(
     at: Timestamp,
     view: View,
 ) -> Result<Vec<Version>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
-    let newest =
-        "SELECT max(n.at) FROM versions n WHERE n.store = $1 AND n.at <= $2 AND n.memory =";
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Vec::new()) };
+    let newest = format!(
+        "SELECT max(n.at) FROM versions_{part} n WHERE n.store = $1 AND n.at <= $2 AND n.memory ="
+    );
     let sql = format!(
         "{} WHERE v.store = $1 AND v.operation <> 'deleted' AND v.at IN (
             SELECT CASE WHEN m.updated_at <= $2 THEN m.updated_at ELSE ({newest} m.id) END
-              FROM memories m WHERE m.store = $1
+              FROM memories_{part} m WHERE m.store = $1
             UNION ALL
-            SELECT ({newest} d.memory) FROM versions d
+            SELECT ({newest} d.memory) FROM versions_{part} d
               WHERE d.store = $1 AND d.operation = 'deleted' AND d.at > $2)",
-        select(view)
+        select(part, view)
     );
     let rows = transaction.query(&sql, params![num, at.as_micros()])?;
     let mut versions =
@@ -45,23 +46,22 @@ pub(super) fn horizon(
     row.map(|row| row.moment(0)).transpose()
 }
 
-/// Raises the horizons of the stores whose versions are about to be pruned.
+/// Raises the horizon of a store whose versions are about to be pruned.
 ///
 /// Until the next version of its memory, the state of the store cannot be told without it. If it has no
 /// next one, it is a deletion, and from then on the memory is rightly missing.
-pub(super) fn raise_horizons(
+pub(super) fn raise_horizon(
     transaction: &Transaction,
-    stores: &[i64],
+    (num, part): (i64, u8),
     moments: &[i64],
 ) -> Result<(), Error> {
-    let sql = "INSERT INTO horizons
-        SELECT p.store, max(coalesce(
-            (SELECT min(n.at) FROM versions n
-                WHERE n.store = p.store AND n.memory = v.memory AND n.at > p.at), p.at))
-          FROM unnest($1::bigint[], $2::bigint[]) p (store, at)
-          JOIN versions v ON v.store = p.store AND v.at = p.at
-          GROUP BY p.store
-        ON CONFLICT (store) DO UPDATE SET at = greatest(horizons.at, excluded.at)";
-    let values = params![List(stores.to_vec()), List(moments.to_vec())];
-    transaction.execute(sql, values).map(drop)
+    let sql = format!(
+        "INSERT INTO horizons
+        SELECT $1, max(coalesce(
+            (SELECT min(n.at) FROM versions_{part} n
+                WHERE n.store = $1 AND n.memory = v.memory AND n.at > v.at), v.at))
+          FROM versions_{part} v WHERE v.store = $1 AND v.at = ANY ($2)
+        ON CONFLICT (store) DO UPDATE SET at = greatest(horizons.at, excluded.at)"
+    );
+    transaction.execute(&sql, params![num, List(moments.to_vec())]).map(drop)
 }

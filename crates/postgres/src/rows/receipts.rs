@@ -40,14 +40,15 @@ pub(super) fn unproven_receipts(transaction: &Transaction) -> Result<Vec<Receipt
 pub(super) fn put_receipt(transaction: &Transaction, receipt: &Receipt) -> Result<(), Error> {
     transaction.require_administration()?;
     let sql = "INSERT INTO receipts (id, workspace, body, is_proven) VALUES ($1, $2, $3, $4)
-        ON CONFLICT (id) DO UPDATE SET body = excluded.body, is_proven = excluded.is_proven";
+        ON CONFLICT (id) DO UPDATE SET body = excluded.body, is_proven = excluded.is_proven
+        RETURNING xmax <> 0";
     let values = params![
         bits(receipt.id),
         bits(receipt.workspace),
         body(receipt).to_string().into_bytes(),
         receipt.proof.is_some(),
     ];
-    transaction.execute(sql, values).map(drop)
+    transaction.execute_replacing("receipts", sql, values)
 }
 
 fn receipt_of(row: &Row) -> Result<Receipt, Error> {

@@ -11,10 +11,12 @@ pub(super) fn refusals(
     store: StoreId,
     limit: usize,
 ) -> Result<Vec<Refusal>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
-    let sql = "SELECT at, path, actor, reason FROM refusals
-        WHERE store = $1 ORDER BY num DESC LIMIT $2";
-    let rows = transaction.query(sql, params![num, number(limit)])?;
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Vec::new()) };
+    let sql = format!(
+        "SELECT at, path, actor, reason FROM refusals_{part}
+        WHERE store = $1 ORDER BY num DESC LIMIT $2"
+    );
+    let rows = transaction.query(&sql, params![num, number(limit)])?;
     let refusals = rows.iter().map(|row| {
         Ok(Refusal {
             store,
@@ -32,8 +34,10 @@ pub(super) fn put_refusal(
     refusal: &Refusal,
     kept_count: usize,
 ) -> Result<(), Error> {
-    let Some(num) = transaction.number(refusal.store)? else { return Ok(()) };
-    let sql = "INSERT INTO refusals (store, at, path, actor, reason) VALUES ($1, $2, $3, $4, $5)";
+    let Some((num, part)) = transaction.place(refusal.store)? else { return Ok(()) };
+    let sql = format!(
+        "INSERT INTO refusals_{part} (store, at, path, actor, reason) VALUES ($1, $2, $3, $4, $5)"
+    );
     let values = params![
         num,
         refusal.at.as_micros(),
@@ -41,16 +45,20 @@ pub(super) fn put_refusal(
         refusal.actor.to_string(),
         refusal.reason.as_bytes(),
     ];
-    transaction.execute(sql, values)?;
-    let sql = "DELETE FROM refusals WHERE store = $1 AND num <=
-        (SELECT num FROM refusals WHERE store = $1 ORDER BY num DESC LIMIT 1 OFFSET $2)";
-    transaction.execute(sql, params![num, number(kept_count)]).map(drop)
+    transaction.execute(&sql, values)?;
+    let sql = format!(
+        "DELETE FROM refusals_{part} WHERE store = $1 AND num <=
+        (SELECT num FROM refusals_{part} WHERE store = $1 ORDER BY num DESC LIMIT 1 OFFSET $2)"
+    );
+    transaction.execute(&sql, params![num, number(kept_count)]).map(drop)
 }
 
 pub(super) fn remove_refusal(transaction: &Transaction, refusal: &Refusal) -> Result<(), Error> {
-    let Some(num) = transaction.number(refusal.store)? else { return Ok(()) };
-    let sql = "DELETE FROM refusals
-        WHERE store = $1 AND at = $2 AND path = $3 AND actor = $4 AND reason = $5";
+    let Some((num, part)) = transaction.place(refusal.store)? else { return Ok(()) };
+    let sql = format!(
+        "DELETE FROM refusals_{part}
+        WHERE store = $1 AND at = $2 AND path = $3 AND actor = $4 AND reason = $5"
+    );
     let values = params![
         num,
         refusal.at.as_micros(),
@@ -58,5 +66,5 @@ pub(super) fn remove_refusal(transaction: &Transaction, refusal: &Refusal) -> Re
         refusal.actor.to_string(),
         refusal.reason.as_bytes(),
     ];
-    transaction.execute(sql, values).map(drop)
+    transaction.execute(&sql, values).map(drop)
 }

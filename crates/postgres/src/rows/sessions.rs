@@ -1,6 +1,6 @@
 //! Sessions and their attachments.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use quipu_core::Error;
 use quipu_core::backend::{Archived, Order, SessionQuery};
@@ -9,7 +9,7 @@ use quipu_core::model::{
 };
 use tokio_postgres::Row;
 
-use super::events;
+use super::{events, versions};
 use crate::transaction::Transaction;
 use crate::values::{Bits, Columns as _, List, Param, bits, json, number, params};
 
@@ -162,7 +162,8 @@ pub(super) fn put_session(transaction: &Transaction, session: &Session) -> Resul
         ON CONFLICT (id) DO UPDATE SET title = excluded.title, metadata = excluded.metadata,
             details = excluded.details, token = excluded.token,
             updated_at = excluded.updated_at, archived_at = excluded.archived_at,
-            token_expires_at = excluded.token_expires_at, key = excluded.key";
+            token_expires_at = excluded.token_expires_at, key = excluded.key
+        RETURNING xmax <> 0";
     let values = params![
         bits(session.id),
         bits(session.workspace),
@@ -176,7 +177,7 @@ pub(super) fn put_session(transaction: &Transaction, session: &Session) -> Resul
         session.token_expires_at.map(Timestamp::as_micros),
         session.key.map(bits),
     ];
-    transaction.execute(sql, values)?;
+    transaction.execute_replacing("sessions", sql, values)?;
     if let Some(key) = session.key {
         // Together with the parent of the key, which is known only as long as the key is kept.
         let sql = "INSERT INTO session_keys (key, session)
@@ -211,31 +212,36 @@ fn put_attachments(transaction: &Transaction, session: &Session) -> Result<(), E
     transaction.execute(sql, values).map(drop)
 }
 
+/// How many sessions are looked at in one transaction.
+const LOOKED_AT_MAX: usize = 10_000;
+
 /// Removes ended sessions that no version names.
+///
+/// A version that is made meanwhile names no session that ended long ago, so nobody is kept from writing.
 pub(super) fn prune(
     transaction: &Transaction,
     before: Timestamp,
     limit: usize,
 ) -> Result<usize, Error> {
-    transaction.require_exclusive()?;
-    let sql = "SELECT id FROM sessions s WHERE updated_at < $1 AND (archived_at < $1
-        OR archived_at IS NULL AND (token IS NULL OR token_expires_at < $1 OR EXISTS
-            (SELECT 1 FROM keys k WHERE k.id = s.key AND k.revoked_at < $1))) ORDER BY id";
-    let over = ids(transaction, sql, params![before.as_micros()])?;
-    let sql = "SELECT DISTINCT session FROM session_keys k
-        WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session)";
-    let gone = ids(transaction, sql, &[])?;
-    if over.is_empty() && gone.is_empty() {
-        return Ok(0);
+    transaction.require_administration()?;
+    let (mut pruned, mut last) = (Vec::new(), Bits(0));
+    while pruned.len() < limit {
+        let sql = "SELECT id FROM sessions s WHERE id > $2 AND updated_at < $1
+                AND (archived_at < $1 OR archived_at IS NULL
+                    AND (token IS NULL OR token_expires_at < $1 OR EXISTS
+                        (SELECT 1 FROM keys k WHERE k.id = s.key AND k.revoked_at < $1)))
+            ORDER BY id LIMIT $3";
+        let values = params![before.as_micros(), last, number(LOOKED_AT_MAX)];
+        let over = ids(transaction, sql, values)?;
+        let Some(newest) = over.last() else { break };
+        last = bits(*newest);
+        let is_last = over.len() < LOOKED_AT_MAX;
+        pruned.extend(unnamed(transaction, over)?);
+        if is_last {
+            break;
+        }
     }
-    // Versions are not indexed by their authors: one scan for all sessions costs less than an
-    // index that every write maintains.
-    let sql = "SELECT actor FROM versions WHERE actor LIKE 'sesn\\_%'
-        UNION SELECT redacted_by FROM versions WHERE redacted_by LIKE 'sesn\\_%'";
-    let rows = transaction.query(sql, &[])?;
-    let named = rows.iter().map(|row| row.value(0)).collect::<Result<HashSet<String>, _>>()?;
-    let is_unnamed = |id: &SessionId| !named.contains(&Actor::Session(*id).to_string());
-    let pruned: Vec<_> = over.into_iter().filter(is_unnamed).take(limit).collect();
+    pruned.truncate(limit);
     events::remove_all(transaction, &pruned)?;
     let removed = [List(pruned.iter().map(|id| bits(*id)).collect::<Vec<_>>())];
     for sql in [
@@ -244,11 +250,20 @@ pub(super) fn prune(
     ] {
         transaction.execute(sql, params![removed[0]])?;
     }
-    let forgotten = gone.iter().filter(|id| is_unnamed(id)).chain(&pruned);
-    let forgotten = List(forgotten.map(|id| bits(*id)).collect::<Vec<_>>());
+    let sql = "SELECT DISTINCT session FROM session_keys k
+        WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = k.session) LIMIT $1";
+    let gone = ids(transaction, sql, params![number(LOOKED_AT_MAX)])?;
+    let forgotten = unnamed(transaction, gone)?.into_iter().map(bits);
     let sql = "DELETE FROM session_keys WHERE session = ANY ($1::uuid[])";
-    transaction.execute(sql, params![forgotten])?;
+    transaction.execute(sql, params![List(forgotten.collect::<Vec<_>>())])?;
     Ok(pruned.len())
+}
+
+/// Returns those sessions that no version names.
+fn unnamed(transaction: &Transaction, ids: Vec<SessionId>) -> Result<Vec<SessionId>, Error> {
+    let actor = |id: &SessionId| Actor::Session(*id).to_string();
+    let named = versions::named(transaction, ids.iter().map(actor).collect())?;
+    Ok(ids.into_iter().filter(|id| !named.contains(&actor(id))).collect())
 }
 
 fn ids(
@@ -263,10 +278,12 @@ pub(super) fn remove_session(transaction: &Transaction, id: SessionId) -> Result
     transaction.require_administration()?;
     events::remove_all(transaction, &[id])?;
     detach_all(transaction, id)?;
+    transaction.lose("sessions");
     transaction.execute("DELETE FROM sessions WHERE id = $1", params![bits(id)]).map(drop)
 }
 
 fn detach_all(transaction: &Transaction, id: SessionId) -> Result<(), Error> {
+    transaction.lose("attachments");
     let sql = "DELETE FROM attachments WHERE session = $1";
     transaction.execute(sql, params![bits(id)]).map(drop)
 }

@@ -3,7 +3,8 @@
 use quipu_core::Error;
 use quipu_core::backend::{Archived, StoreQuery, Usage};
 use quipu_core::model::{
-    DeletedStore, Store, StoreId, StorePolicy, Timestamp, Workspace, WorkspaceId,
+    DeletedStore, Description, Metadata, Name, Store, StoreId, StorePolicy, Timestamp, Workspace,
+    WorkspaceId,
 };
 use tokio_postgres::Row;
 
@@ -40,37 +41,44 @@ pub(super) fn put_workspace(transaction: &Transaction, workspace: &Workspace) ->
     transaction.execute(sql, values).map(drop)
 }
 
-/// The columns of a store, in the order of [`from_row`].
+/// The columns of a store but for its texts, in the order of [`from_row`].
 macro_rules! columns {
     () => {
-        "id, workspace, name, description, metadata, secrets, expire_after_days, created_at,
-            updated_at, archived_at, forgotten, writers"
+        "id, workspace, secrets, expire_after_days, created_at, updated_at, archived_at, forgotten,
+            writers"
     };
 }
 pub(crate) use columns;
+
+/// The same with its texts, of a row `s` of stores and a row `t` of their texts.
+const ALL_COLUMNS: &str =
+    "s.id, s.workspace, s.secrets, s.expire_after_days, s.created_at, s.updated_at,
+    s.archived_at, s.forgotten, s.writers, t.name, t.description, t.metadata";
+
+/// The condition that lets the server look in one partition for the texts of a store.
+const SAME_STORE: &str = "t.store = s.num AND t.store % 16 = s.num % 16";
 
 pub(super) fn store(transaction: &Transaction, id: StoreId) -> Result<Option<Store>, Error> {
     if let Some(known) = transaction.known(|overlay| overlay.store(id).cloned()) {
         return Ok(Some(known));
     }
-    if transaction.is_writing() && transaction.number(id)?.is_none() {
-        return Ok(None);
-    }
-    let sql = concat!("SELECT ", columns!(), ", num FROM stores WHERE id = $1");
-    let row = transaction.query_one(sql, params![bits(id)])?;
-    let num = row.as_ref().map(|row| row.value(12)).transpose()?;
-    transaction.note_number(id, num);
+    let Some((num, part)) = transaction.place(id)? else { return Ok(None) };
+    let sql = format!(
+        "SELECT {ALL_COLUMNS} FROM stores s JOIN store_texts_{part} t ON t.store = s.num
+         WHERE s.num = $1"
+    );
+    let row = transaction.query_one(&sql, params![num])?;
     row.map(|row| from_row(&row)).transpose()
 }
 
 pub(super) fn stores(transaction: &Transaction, query: &StoreQuery) -> Result<Vec<Store>, Error> {
-    let sql = concat!(
-        "SELECT ",
-        columns!(),
-        " FROM stores
-         WHERE workspace = $1 AND id < $2 AND created_at BETWEEN $3 AND $4
-            AND ($5 OR archived_at IS NULL)
-         ORDER BY id DESC LIMIT $6"
+    let sql = format!(
+        "SELECT {ALL_COLUMNS} FROM
+            (SELECT * FROM stores
+             WHERE workspace = $1 AND id < $2 AND created_at BETWEEN $3 AND $4
+                AND ($5 OR archived_at IS NULL)
+             ORDER BY id DESC LIMIT $6) s
+         JOIN store_texts t ON {SAME_STORE} ORDER BY s.id DESC"
     );
     let values = params![
         bits(query.workspace),
@@ -80,29 +88,49 @@ pub(super) fn stores(transaction: &Transaction, query: &StoreQuery) -> Result<Ve
         query.archived == Archived::Show,
         number(query.limit),
     ];
-    transaction.query(sql, values)?.iter().map(from_row).collect()
+    transaction.query(&sql, values)?.iter().map(from_row).collect()
 }
 
-pub(crate) fn from_row(row: &Row) -> Result<Store, Error> {
-    let expire_after_days: Option<i64> = row.value(6)?;
+/// How people call a store.
+pub(crate) struct Texts {
+    name: Name,
+    description: Description,
+    metadata: Metadata,
+}
+
+/// Returns the texts in three columns, beginning with this one.
+pub(crate) fn texts(row: &Row, first: usize) -> Result<Texts, Error> {
+    Ok(Texts {
+        name: row.name(first)?,
+        description: row.description(first + 1)?,
+        metadata: row.metadata(first + 2)?,
+    })
+}
+
+fn from_row(row: &Row) -> Result<Store, Error> {
+    from_parts(row, texts(row, 9)?)
+}
+
+pub(crate) fn from_parts(row: &Row, texts: Texts) -> Result<Store, Error> {
+    let expire_after_days: Option<i64> = row.value(3)?;
     Ok(Store {
         id: row.id(0)?,
         workspace: row.id(1)?,
-        name: row.name(2)?,
-        description: row.description(3)?,
-        metadata: row.metadata(4)?,
+        name: texts.name,
+        description: texts.description,
+        metadata: texts.metadata,
         policy: StorePolicy {
-            secrets: row.word(5)?,
+            secrets: row.word(2)?,
             expire_after_days: expire_after_days
                 .map(TryInto::try_into)
                 .transpose()
                 .map_err(misfit)?,
-            forgotten: row.word(10)?,
-            writers: row.word(11)?,
+            forgotten: row.word(7)?,
+            writers: row.word(8)?,
         },
-        created_at: row.moment(7)?,
-        updated_at: row.moment(8)?,
-        archived_at: row.optional_moment(9)?,
+        created_at: row.moment(4)?,
+        updated_at: row.moment(5)?,
+        archived_at: row.optional_moment(6)?,
     })
 }
 
@@ -120,20 +148,18 @@ pub(super) fn usage(transaction: &Transaction, id: StoreId) -> Result<Usage, Err
 
 pub(super) fn put_store(transaction: &Transaction, store: &Store) -> Result<(), Error> {
     transaction.number(store.id)?;
-    let sql = "INSERT INTO stores (id, workspace, name, description, metadata, secrets,
-            expire_after_days, created_at, updated_at, archived_at, forgotten, writers)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-        ON CONFLICT (id) DO UPDATE SET name = excluded.name, description = excluded.description,
-            metadata = excluded.metadata, secrets = excluded.secrets,
+    let sql =
+        "INSERT INTO stores (id, workspace, secrets, expire_after_days, created_at, updated_at,
+            archived_at, forgotten, writers)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        ON CONFLICT (id) DO UPDATE SET secrets = excluded.secrets,
             expire_after_days = excluded.expire_after_days, updated_at = excluded.updated_at,
             archived_at = excluded.archived_at, forgotten = excluded.forgotten,
-            writers = excluded.writers";
+            writers = excluded.writers
+        RETURNING num";
     let values = params![
         bits(store.id),
         bits(store.workspace),
-        store.name.as_str(),
-        store.description.as_str(),
-        json(&store.metadata),
         store.policy.secrets.as_str(),
         store.policy.expire_after_days.map(i64::from),
         store.created_at.as_micros(),
@@ -142,22 +168,34 @@ pub(super) fn put_store(transaction: &Transaction, store: &Store) -> Result<(), 
         store.policy.forgotten.as_str(),
         store.policy.writers.as_str(),
     ];
-    transaction.execute(sql, values)?;
+    let rows = transaction.execute(sql, values)?;
+    let num = rows.first().ok_or_else(crate::error::damaged)?.value(0)?;
     transaction.forget_number(store.id);
-    Ok(())
+    put_texts(transaction, num, store)
+}
+
+fn put_texts(transaction: &Transaction, num: i64, store: &Store) -> Result<(), Error> {
+    let (num, part) = transaction.place_of(num)?;
+    let sql = format!(
+        "INSERT INTO store_texts_{part} (store, name, description, metadata) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (store) DO UPDATE SET name = excluded.name,
+            description = excluded.description, metadata = excluded.metadata"
+    );
+    let (name, description) = (store.name.as_str(), store.description.as_str());
+    let values = params![num, name, description, json(&store.metadata)];
+    transaction.execute(&sql, values).map(drop)
 }
 
 pub(super) fn deleted_stores(
     transaction: &Transaction,
     workspace: WorkspaceId,
 ) -> Result<Vec<DeletedStore>, Error> {
-    let sql = concat!(
-        "SELECT ",
-        columns!(),
-        ", memories_count, deleted_at FROM restorable_stores
-         WHERE workspace = $1 ORDER BY deleted_at DESC, id"
+    let sql = format!(
+        "SELECT {ALL_COLUMNS}, s.memories_count, s.deleted_at
+         FROM restorable_stores s JOIN store_texts t ON {SAME_STORE}
+         WHERE s.workspace = $1 ORDER BY s.deleted_at DESC, s.id"
     );
-    let rows = transaction.query(sql, params![bits(workspace)])?;
+    let rows = transaction.query(&sql, params![bits(workspace)])?;
     let deleted = rows.iter().map(|row| {
         Ok(DeletedStore {
             store: from_row(row)?,
@@ -213,7 +251,12 @@ pub(super) fn restore_store(transaction: &Transaction, id: StoreId) -> Result<()
 pub(super) fn remove_store(transaction: &Transaction, id: StoreId) -> Result<(), Error> {
     transaction.require_administration()?;
     transaction.number(id)?;
-    forgetting::set_store_pending(transaction, id)?;
+    // Of one that was deleted before, only the number is left.
+    let sql = "SELECT num FROM stores WHERE id = $1
+        UNION ALL SELECT num FROM restorable_stores WHERE id = $1";
+    let row = transaction.query_one(sql, params![bits(id)])?;
+    let number = row.map(|row| row.value(0)).transpose()?;
+    forgetting::set_store_pending(transaction, (id, number))?;
     // All of its rows are found only through its own, so removing that one hides them. Removing
     // thousands of rows here would block other writers. Erasing removes them in batches.
     let of_store = [

@@ -1,59 +1,73 @@
 //! Verifies what lies below the model, and recomputes derived rows.
 
 use quipu_core::Error;
+use quipu_core::model::Timestamp;
 
 use super::events;
 use crate::transaction::Transaction;
 use crate::values::{Columns as _, number, params};
 
 /// Row counts and sizes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) stores: u64,
     pub(crate) memories: u64,
     pub(crate) versions: u64,
     pub(crate) size_bytes: u64,
+    /// Whether they were counted, or taken from the server's statistics.
+    pub(crate) is_exact: bool,
 }
 
-/// Returns whether the database takes writes.
-pub(crate) fn is_writable(transaction: &Transaction) -> Result<bool, Error> {
-    let sql = "SELECT NOT pg_is_in_recovery()
-        AND current_setting('default_transaction_read_only') = 'off' FROM counter";
-    transaction.query_one(sql, &[])?.ok_or_else(crate::error::damaged)?.value(0)
-}
-
-/// How many versions are counted one by one; beyond that the server's statistics have to do.
+/// How many rows of a table are counted one by one; beyond that the server's statistics have to do.
 const COUNTED_MAX: u64 = 100_000;
+
+/// Returns what the clock of the server shows.
+pub(crate) fn clock(transaction: &Transaction) -> Result<Timestamp, Error> {
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    transaction.query_one(sql, &[])?.ok_or_else(crate::error::damaged)?.moment(0)
+}
 
 /// Counts stores, memories and versions.
 pub(crate) fn totals(transaction: &Transaction) -> Result<Totals, Error> {
-    let sql = "SELECT count(*), coalesce(sum(memories_count), 0)::bigint,
-            (SELECT count(*) FROM (SELECT 1 FROM versions LIMIT $1) counted),
-            (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
-                WHERE c.relnamespace =
-                    (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema())
-                    AND c.relkind = 'r')
-        FROM stores";
-    let row = transaction.query_one(sql, params![number(COUNTED_MAX + 1)])?;
-    let row = row.ok_or_else(crate::error::damaged)?;
-    let mut totals = Totals {
+    // A table that was never analyzed says -1.
+    let sql = "SELECT
+            coalesce(sum(greatest(c.reltuples, 0)) FILTER (WHERE c.relname = 'stores'), 0)::bigint,
+            coalesce(sum(greatest(c.reltuples, 0))
+                FILTER (WHERE c.relname ~ '^memories_[0-9]+$'), 0)::bigint,
+            coalesce(sum(greatest(c.reltuples, 0))
+                FILTER (WHERE c.relname ~ '^versions_[0-9]+$'), 0)::bigint,
+            coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+        FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace =
+            (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema())";
+    let row = transaction.query_one(sql, &[])?.ok_or_else(crate::error::damaged)?;
+    let estimated = Totals {
         stores: row.count(0)?,
         memories: row.count(1)?,
         versions: row.count(2)?,
         size_bytes: row.count(3)?,
+        is_exact: false,
     };
-    if totals.versions > COUNTED_MAX {
-        let sql = "SELECT coalesce(sum(n_live_tup), 0)::bigint FROM pg_stat_user_tables
-            WHERE schemaname = current_schema() AND relname LIKE 'versions\\_%'";
-        let row = transaction.query_one(sql, &[])?.ok_or_else(crate::error::damaged)?;
-        totals.versions = totals.versions.max(row.count(0)?);
+    if estimated.stores.max(estimated.versions) > COUNTED_MAX {
+        return Ok(estimated);
     }
-    Ok(totals)
+    let sql = "SELECT count(*), coalesce(sum(memories_count), 0)::bigint,
+            (SELECT count(*) FROM (SELECT 1 FROM versions LIMIT $1) counted)
+        FROM (SELECT memories_count FROM stores LIMIT $1) s";
+    let row = transaction.query_one(sql, params![number(COUNTED_MAX + 1)])?;
+    let row = row.ok_or_else(crate::error::damaged)?;
+    Ok(Totals {
+        stores: row.count(0)?,
+        memories: row.count(1)?,
+        versions: row.count(2)?,
+        is_exact: true,
+        ..estimated
+    })
 }
 
 /// What rows belong to: table, column, and where the owners are.
-const OWNERS: [(&str, &str, &str); 14] = [
+const OWNERS: [(&str, &str, &str); 15] = [
     ("stores", "workspace", "SELECT id FROM workspaces"),
+    ("store_texts", "store", NUMBERS),
     ("memories", "store", NUMBERS),
     ("versions", "store", NUMBERS),
     ("refusals", "store", NUMBERS),
@@ -118,23 +132,26 @@ const REMOVED_ROWS_MAX: usize = 1_000;
 pub(crate) fn remove_deleted(transaction: &Transaction) -> Result<bool, Error> {
     let sql = "SELECT num FROM removed_stores ORDER BY num LIMIT 1";
     let Some(row) = transaction.query_one(sql, &[])? else { return Ok(false) };
-    let num: i64 = row.value(0)?;
-    let limit = number(REMOVED_ROWS_MAX);
-    let sql = "WITH gone AS (DELETE FROM versions WHERE store = $1 AND at IN
-            (SELECT at FROM versions WHERE store = $1 LIMIT $2) RETURNING 1),
-        gone_too AS (DELETE FROM memories WHERE store = $1 AND path IN
-            (SELECT path FROM memories WHERE store = $1 LIMIT $2) RETURNING 1)
-        SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM gone_too)";
-    let deleted = transaction.execute(sql, params![num, limit])?;
+    let (num, part) = transaction.place_of(row.value(0)?)?;
+    transaction.require_erasure(Some(num));
+    let sql = format!(
+        "WITH gone AS (DELETE FROM versions_{part} WHERE store = $1 AND at IN
+            (SELECT at FROM versions_{part} WHERE store = $1 LIMIT $2) RETURNING 1),
+        gone_too AS (DELETE FROM memories_{part} WHERE store = $1 AND path IN
+            (SELECT path FROM memories_{part} WHERE store = $1 LIMIT $2) RETURNING 1)
+        SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM gone_too)"
+    );
+    let deleted = transaction.execute(&sql, params![num, number(REMOVED_ROWS_MAX)])?;
     let deleted_count = deleted.first().map_or(Ok(0), |row| row.count(0))?;
     if deleted_count == 0 {
         for sql in [
-            "DELETE FROM refusals WHERE store = $1",
-            "DELETE FROM tombstones WHERE store = $1",
-            "DELETE FROM horizons WHERE store = $1",
-            "DELETE FROM removed_stores WHERE num = $1",
+            format!("DELETE FROM refusals_{part} WHERE store = $1"),
+            format!("DELETE FROM store_texts_{part} WHERE store = $1"),
+            "DELETE FROM tombstones WHERE store = $1".to_owned(),
+            "DELETE FROM horizons WHERE store = $1".to_owned(),
+            "DELETE FROM removed_stores WHERE num = $1".to_owned(),
         ] {
-            transaction.execute(sql, params![num])?;
+            transaction.execute(&sql, params![num])?;
         }
     }
     Ok(true)

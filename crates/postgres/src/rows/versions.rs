@@ -1,22 +1,25 @@
 //! Versions and their texts.
 
+use std::collections::{HashMap, HashSet};
+
 use quipu_core::Error;
-use quipu_core::backend::{Commit, PruneRule, VersionQuery};
+use quipu_core::backend::{Commit, Prunable, PrunePlace, PruneRule, VersionQuery};
 use quipu_core::model::{Id as _, Redaction, StoreId, Timestamp, Version, VersionId, View};
 use tokio_postgres::Row;
 
-use super::{changes, forgetting, past};
+use super::{forgetting, past};
 use crate::error::damaged;
+use crate::partition::{self, Partition};
 use crate::transaction::Transaction;
 use crate::values::{Bits, Columns as _, List, Param, bits, number, params};
 
 pub(crate) const COLUMNS: &str = "v.id, v.memory, v.operation, v.path, v.hash, v.size_bytes, v.actor, v.at, \
     v.redacted_at, v.redacted_by, v.undone_to, v.reason";
 
-pub(super) fn select(view: View) -> String {
+pub(super) fn select(part: u8, view: View) -> String {
     match view {
-        View::Basic => format!("SELECT {COLUMNS}, NULL::text FROM versions v"),
-        View::Full => format!("SELECT {COLUMNS}, v.content FROM versions v"),
+        View::Basic => format!("SELECT {COLUMNS}, NULL::text FROM versions_{part} v"),
+        View::Full => format!("SELECT {COLUMNS}, v.content FROM versions_{part} v"),
     }
 }
 
@@ -29,8 +32,8 @@ pub(super) fn version(
     if let Some(known) = transaction.known(|overlay| overlay.version(store, id, view)) {
         return Ok(Some(known));
     }
-    let Some(num) = transaction.number(store)? else { return Ok(None) };
-    let sql = format!("{} WHERE v.store = $1 AND v.at = $2 AND v.id = $3", select(view));
+    let Some((num, part)) = transaction.place(store)? else { return Ok(None) };
+    let sql = format!("{} WHERE v.store = $1 AND v.at = $2 AND v.id = $3", select(part, view));
     let row = transaction.query_one(&sql, params![num, id.created_at().as_micros(), bits(id)])?;
     row.map(|row| from_row(&row, store)).transpose()
 }
@@ -47,7 +50,7 @@ pub(super) fn versions(
     store: StoreId,
     query: &VersionQuery,
 ) -> Result<Vec<Version>, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Vec::new()) };
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Vec::new()) };
     let filter = &query.filter;
     let last = match query.before {
         Some(before) => {
@@ -82,7 +85,7 @@ pub(super) fn versions(
     }
     let sql = format!(
         "{} WHERE v.store = $1 AND v.at >= $2 AND v.at <= $3{conditions} ORDER BY v.at DESC LIMIT $4",
-        select(query.view),
+        select(part, query.view),
     );
     let rows = transaction.query(&sql, &values.params())?;
     rows.iter().map(|row| from_row(row, store)).collect()
@@ -121,73 +124,186 @@ pub(crate) fn from_row(row: &Row, store: StoreId) -> Result<Version, Error> {
 
 /// Returns when a version of a store was last made; 1970 if none is kept.
 pub(super) fn changed_at(transaction: &Transaction, store: StoreId) -> Result<Timestamp, Error> {
-    let Some(num) = transaction.number(store)? else { return Ok(Timestamp::MIN) };
-    let sql = "SELECT at FROM versions WHERE store = $1 ORDER BY at DESC LIMIT 1";
-    let row = transaction.query_one(sql, params![num])?;
+    let Some((num, part)) = transaction.place(store)? else { return Ok(Timestamp::MIN) };
+    let sql = format!("SELECT at FROM versions_{part} WHERE store = $1 ORDER BY at DESC LIMIT 1");
+    let row = transaction.query_one(&sql, params![num])?;
     row.map(|row| row.moment(0)).transpose().map(|at| at.unwrap_or(Timestamp::MIN))
 }
 
 pub(super) fn commit(transaction: &Transaction, commit: &Commit) -> Result<(), Error> {
-    let num = transaction.number(commit.version.store)?.ok_or_else(damaged)?;
+    let (num, _) = transaction.place(commit.version.store)?.ok_or_else(damaged)?;
     transaction.add_commit(num, commit)
 }
 
 pub(super) fn redact(
     transaction: &Transaction,
     store: StoreId,
-    id: VersionId,
-    redaction: &Redaction,
+    redactions: &[(VersionId, Redaction)],
 ) -> Result<(), Error> {
-    let Some(version) = version(transaction, store, id, View::Basic)? else { return Ok(()) };
-    let num = transaction.number(store)?.ok_or_else(damaged)?;
-    if let Some(path) = &version.path {
-        let sql = "DELETE FROM refusals WHERE store = $1 AND path = $2";
-        transaction.execute(sql, params![num, path.as_str().as_bytes()])?;
+    let Some((num, part)) = transaction.place(store)? else { return Ok(()) };
+    let moment = |(id, _): &(VersionId, Redaction)| id.created_at().as_micros();
+    let moments = List(redactions.iter().map(moment).collect::<Vec<_>>());
+    let ids = List(redactions.iter().map(|(id, _)| bits(*id)).collect::<Vec<_>>());
+    // Paths are compared as bytes, since those of refusals are.
+    let sql = format!(
+        "SELECT v.memory, convert_to(v.path, 'UTF8') FROM versions_{part} v
+         JOIN unnest($2::bigint[], $3::uuid[]) r (at, id) ON v.at = r.at AND v.id = r.id
+         WHERE v.store = $1"
+    );
+    let rows = transaction.query(&sql, params![num, moments, ids])?;
+    let (mut memories, mut paths) = (Vec::new(), Vec::new());
+    for row in &rows {
+        memories.push(row.value::<Bits>(0)?);
+        paths.extend(row.value::<Option<Vec<u8>>>(1)?);
     }
-    let sql = "UPDATE versions SET path = NULL, hash = NULL, size_bytes = NULL, reason = NULL,
-            content = NULL, redacted_at = $3, redacted_by = $4
-         WHERE store = $1 AND at = $2";
-    let values = params![
-        num,
-        id.created_at().as_micros(),
-        redaction.at.as_micros(),
-        redaction.by.to_string(),
-    ];
-    transaction.execute(sql, values)?;
-    forgetting::set_pending(transaction, store, version.memory)
+    if memories.is_empty() {
+        return Ok(());
+    }
+    let sql = format!("DELETE FROM refusals_{part} WHERE store = $1 AND path = ANY ($2)");
+    transaction.execute(&sql, params![num, List(paths)])?;
+    let sql = format!(
+        "UPDATE versions_{part} v SET path = NULL, hash = NULL, size_bytes = NULL, reason = NULL,
+            content = NULL, redacted_at = r.redacted_at, redacted_by = r.redacted_by
+         FROM unnest($2::bigint[], $3::uuid[], $4::bigint[], $5::text[])
+            r (at, id, redacted_at, redacted_by)
+         WHERE v.store = $1 AND v.at = r.at AND v.id = r.id"
+    );
+    let when = redactions.iter().map(|(_, redaction)| redaction.at.as_micros());
+    let by = redactions.iter().map(|(_, redaction)| redaction.by.to_string());
+    let values = params![num, moments, ids, List(when.collect()), List(by.collect::<Vec<_>>())];
+    transaction.execute(&sql, values)?;
+    forgetting::set_pending(transaction, store, memories)
+}
+
+/// Returns those actors that a version names, as its author or as who redacted it.
+pub(super) fn named(
+    transaction: &Transaction,
+    actors: Vec<String>,
+) -> Result<HashSet<String>, Error> {
+    if actors.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let sql = "SELECT a.actor FROM unnest($1::text[]) a (actor)
+        WHERE EXISTS (SELECT 1 FROM versions v WHERE v.actor = a.actor)
+            OR EXISTS (SELECT 1 FROM versions v WHERE v.redacted_by = a.actor)";
+    let rows = transaction.query(sql, params![List(actors)])?;
+    rows.iter().map(|row| row.value(0)).collect()
+}
+
+/// Returns the condition that a rule gives up a version: its memory has enough newer ones, or was deleted long
+/// ago. $1 is the moment of the rule, $2 how many newer ones are enough.
+fn given_up(part: u8) -> String {
+    format!(
+        "v.at < $1
+          AND ((SELECT count(*) FROM (SELECT 1 FROM versions_{part} n
+                  WHERE n.store = v.store AND n.memory = v.memory AND n.at > v.at LIMIT $2) newer
+               ) >= $2
+               OR (NOT EXISTS (SELECT 1 FROM memories_{part} m
+                     WHERE m.store = v.store AND m.id = v.memory)
+                   AND NOT EXISTS (SELECT 1 FROM versions_{part} n
+                     WHERE n.store = v.store AND n.memory = v.memory AND n.at >= $1)))"
+    )
+}
+
+/// How many versions are looked at in one call.
+const LOOKED_AT_MAX: usize = 5_000;
+
+/// Versions are looked at in the order of their key, one partition after the other: a place is the partition, the
+/// number of the store and the moment. Looking for all at once would take minutes on a large database.
+pub(super) fn prunable(
+    transaction: &Transaction,
+    rule: &PruneRule,
+    after: Option<PrunePlace>,
+    limit: usize,
+) -> Result<Prunable, Error> {
+    let PrunePlace([partition, store, at]) = after.unwrap_or(PrunePlace([0, 0, i64::MIN]));
+    let Some(part) = u8::try_from(partition).ok().filter(|part| *part < partition::COUNT) else {
+        return Ok(Prunable::default());
+    };
+    transaction.enter_partition(Partition::Stores(part))?;
+    let sql = format!(
+        "SELECT v.store, v.at, v.id, {} FROM
+            (SELECT store, at, id, memory FROM versions_{part} v
+             WHERE (v.store, v.at) > ($3, $4) ORDER BY v.store, v.at LIMIT $5) v
+         ORDER BY v.store, v.at",
+        given_up(part)
+    );
+    let (keep_newest, count) = (number(rule.keep_newest), number(LOOKED_AT_MAX));
+    let values = params![rule.before.as_micros(), keep_newest, store, at, count];
+    let rows = transaction.query(&sql, values)?;
+    let (mut found, mut place) = (Vec::new(), [partition, store, at]);
+    for row in &rows {
+        let (store, at): (i64, i64) = (row.value(0)?, row.value(1)?);
+        place = [partition, store, at];
+        if row.value(3)? {
+            found.push((store, row.id(2)?));
+        }
+        if found.len() >= limit {
+            break;
+        }
+    }
+    let is_last = rows.len() < LOOKED_AT_MAX && found.len() < limit;
+    let next = if is_last { [partition + 1, 0, i64::MIN] } else { place };
+    let versions = with_stores(transaction, &found)?;
+    let is_over = next == [i64::from(partition::COUNT), 0, i64::MIN];
+    Ok(Prunable { versions, next: (!is_over).then_some(PrunePlace(next)) })
+}
+
+/// Returns versions with the ids of their stores. Those of stores that are being removed are left out.
+fn with_stores(
+    transaction: &Transaction,
+    versions: &[(i64, VersionId)],
+) -> Result<Vec<(StoreId, VersionId)>, Error> {
+    if versions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers = List(versions.iter().map(|(number, _)| *number).collect::<Vec<_>>());
+    let sql = "SELECT num, id FROM stores WHERE num = ANY ($1)
+        UNION ALL SELECT num, id FROM restorable_stores WHERE num = ANY ($1)";
+    let mut stores: HashMap<i64, StoreId> = HashMap::new();
+    for row in transaction.query(sql, params![numbers])? {
+        stores.insert(row.value(0)?, row.id(1)?);
+    }
+    let versions = versions.iter();
+    Ok(versions.filter_map(|(number, id)| Some((*stores.get(number)?, *id))).collect())
 }
 
 pub(super) fn prune(
     transaction: &Transaction,
     rule: &PruneRule,
-    limit: usize,
+    store: StoreId,
+    ids: &[VersionId],
 ) -> Result<usize, Error> {
-    transaction.require_exclusive()?;
-    // A version is pruned if its memory has enough newer versions, or was deleted long ago.
-    let sql = "SELECT v.store, v.at FROM versions v
-        WHERE v.at < $1
-          AND ((SELECT count(*) FROM (SELECT 1 FROM versions n
-                  WHERE n.store = v.store AND n.memory = v.memory AND n.at > v.at LIMIT $2) newer
-               ) >= $2
-               OR (NOT EXISTS
-                     (SELECT 1 FROM memories m WHERE m.store = v.store AND m.id = v.memory)
-                   AND NOT EXISTS (SELECT 1 FROM versions n
-                     WHERE n.store = v.store AND n.memory = v.memory AND n.at >= $1)))
-        ORDER BY v.at LIMIT $3";
+    let num = match transaction.number(store)? {
+        Some(num) => Some(num),
+        // One that is deleted is not written, and is restored or removed by whoever has its row.
+        None => {
+            let sql = "SELECT num FROM restorable_stores WHERE id = $1 FOR UPDATE";
+            let row = transaction.query_one(sql, params![bits(store)])?;
+            row.map(|row| row.value(0)).transpose()?
+        }
+    };
+    let Some((num, part)) = num.map(|num| transaction.place_of(num)).transpose()? else {
+        return Ok(0);
+    };
+    let moments = List(ids.iter().map(|id| id.created_at().as_micros()).collect::<Vec<_>>());
+    let all = List(ids.iter().map(|id| bits(*id)).collect::<Vec<_>>());
+    let sql = format!(
+        "SELECT v.at FROM versions_{part} v JOIN unnest($4::bigint[], $5::uuid[]) p (at, id)
+            ON v.at = p.at AND v.id = p.id
+         WHERE v.store = $3 AND {}",
+        given_up(part)
+    );
     let keep_newest = number(rule.keep_newest);
-    let rows =
-        transaction.query(sql, params![rule.before.as_micros(), keep_newest, number(limit)])?;
-    let (mut stores, mut moments) = (Vec::new(), Vec::new());
-    for row in &rows {
-        stores.push(row.value(0)?);
-        moments.push(row.value(1)?);
+    let values = params![rule.before.as_micros(), keep_newest, num, moments, all];
+    let rows = transaction.query(&sql, values)?;
+    let moments = rows.iter().map(|row| row.value(0)).collect::<Result<Vec<i64>, _>>()?;
+    if moments.is_empty() {
+        return Ok(0);
     }
-    if !moments.is_empty() {
-        past::raise_horizons(transaction, &stores, &moments)?;
-        let sql = "DELETE FROM versions v USING unnest($1::bigint[], $2::bigint[]) p (store, at)
-            WHERE v.store = p.store AND v.at = p.at";
-        transaction.execute(sql, params![List(stores), List(moments)])?;
-    }
-    changes::trim(transaction, rule.before)?;
-    Ok(rows.len())
+    past::raise_horizon(transaction, (num, part), &moments)?;
+    let sql = format!("DELETE FROM versions_{part} WHERE store = $1 AND at = ANY ($2)");
+    let pruned_count = moments.len();
+    transaction.execute(&sql, params![num, List(moments)])?;
+    Ok(pruned_count)
 }

@@ -1,12 +1,13 @@
 //! What a transaction locks, and when it has to begin again with a larger scope.
 
-use quipu_core::backend::Stamp;
-use quipu_core::model::{SessionId, StoreId, Timestamp};
+use quipu_core::backend::{Change, Event, Stamp};
+use quipu_core::model::{Id as _, SessionId, StoreId, Timestamp};
 use quipu_core::{Error, ErrorKind};
 
 use super::{Counter, Scope, Transaction};
-use crate::error::{Consequence, damaged};
-use crate::values::{Columns as _, bits, params};
+use crate::error::{self, Consequence, damaged};
+use crate::partition::{self, Partition};
+use crate::values::{Columns as _, List, bits, params};
 
 impl Transaction {
     /// Locks what a write that has not announced a store needs at least.
@@ -31,6 +32,52 @@ impl Transaction {
             writing.announced.set(writing.announced.get().or(Some(store)));
         }
         self.number(store).map(drop)
+    }
+
+    /// Locks several stores, in the order in which everybody does.
+    pub(crate) fn lock_stores(&self, stores: &[StoreId]) -> Result<(), Error> {
+        self.require_administration()?;
+        self.enter()?;
+        let Some(writing) = self.writing.as_ref().filter(|it| it.scope != Scope::Exclusive) else {
+            return Ok(());
+        };
+        let ids = List(stores.iter().map(|store| bits(*store)).collect::<Vec<_>>());
+        let sql = "SELECT id, num FROM stores WHERE id = ANY ($1) ORDER BY id FOR UPDATE";
+        let rows = self.run(sql, params![ids])?;
+        self.numbers.borrow_mut().extend(stores.iter().map(|store| (*store, None)));
+        for row in &rows {
+            self.numbers.borrow_mut().insert(row.id(0)?, Some(row.value(1)?));
+        }
+        writing.locked.borrow_mut().extend(stores);
+        Ok(())
+    }
+
+    /// Returns the number of a store for its rows, and of the tables with its text; a write locks the store
+    /// first.
+    pub(crate) fn place(&self, store: StoreId) -> Result<Option<(i64, u8)>, Error> {
+        let Some(num) = self.number(store)? else { return Ok(None) };
+        self.place_of(num).map(Some)
+    }
+
+    /// Returns the same for the number of a store, which a write has locked.
+    pub(crate) fn place_of(&self, num: i64) -> Result<(i64, u8), Error> {
+        let partition = Partition::of_store(num);
+        self.enter_partition(partition)?;
+        Ok((num, partition.number()))
+    }
+
+    /// Locks the tables of a partition, with the next statement.
+    pub(crate) fn enter_partition(&self, partition: Partition) -> Result<(), Error> {
+        if self.partitions.borrow().contains(&partition) {
+            return Ok(());
+        }
+        if self.shared.rewriting.has(partition) {
+            self.failure.set(Some(Consequence::Rewritten));
+            return Err(error::being_rewritten());
+        }
+        self.partitions.borrow_mut().insert(partition);
+        self.entering.borrow_mut().push(partition);
+        Ok(())
     }
 
     /// Returns the number of a store for its rows; a write locks the store first.
@@ -113,6 +160,18 @@ impl Transaction {
         self.run(sql, params![bits(session)]).map(drop)
     }
 
+    /// Returns the number of the table with the events of a session.
+    pub(crate) fn session_part(&self, session: SessionId) -> Result<u8, Error> {
+        let partition = Partition::of_session(session);
+        self.enter_partition(partition)?;
+        Ok(partition.number())
+    }
+
+    /// Locks the tables with the events of all sessions.
+    pub(crate) fn enter_all_sessions(&self) -> Result<(), Error> {
+        (0..partition::COUNT).try_for_each(|part| self.enter_partition(Partition::Sessions(part)))
+    }
+
     /// Fails unless the transaction may change the events of a session.
     pub(crate) fn require_session(&self, session: SessionId) -> Result<(), Error> {
         match &self.writing {
@@ -154,9 +213,16 @@ impl Transaction {
         self.enter()?;
         let rows = self.run(sql, &[])?;
         let counter = Counter::of(rows.first().ok_or_else(damaged)?)?;
-        let counter = match self.seen.next_generation(counter) {
+        let counter = match self.shared.seen.next_generation(counter) {
             Some(next) => {
                 writing.has_changed.set(true);
+                self.buffer.borrow_mut().add_change(&Change {
+                    sequence: next.sequence,
+                    transaction: next.sequence,
+                    at: next.at,
+                    store: StoreId::from_bits(0),
+                    event: Event::Restarted,
+                });
                 next
             }
             None => counter,

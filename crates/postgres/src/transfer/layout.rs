@@ -5,7 +5,8 @@ use quipu_core::transfer::{Table, Value};
 use tokio_postgres::Row;
 
 use crate::error;
-use crate::values::{Bits, Columns as _, Param};
+use crate::partition::{self, Partition};
+use crate::values::{Bits, Columns as _, List, Param};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,42 @@ pub(super) struct Layout {
     pub(super) is_owned: bool,
 }
 
+impl Layout {
+    /// Returns whether its rows are in partitions by store.
+    pub(super) fn is_partitioned(&self) -> bool {
+        partition::OF_STORES.contains(&self.table)
+    }
+
+    /// Returns whether it has the texts of versions.
+    pub(super) fn has_texts(&self) -> bool {
+        self.columns.iter().any(|(name, _)| *name == CONTENT)
+    }
+
+    /// Returns the table with the rows of a store.
+    pub(super) fn table_of(&self, store: i64) -> String {
+        if self.is_partitioned() {
+            format!("{}_{}", self.table, Partition::of_store(store).number())
+        } else {
+            self.table.to_owned()
+        }
+    }
+
+    /// Returns the condition that lets the server look in one partition only.
+    pub(super) fn same_partition(&self, column: &str, number: &str) -> String {
+        if self.is_partitioned() {
+            format!("AND {column} % 16 = {number} % 16")
+        } else {
+            String::new()
+        }
+    }
+}
+
+/// Returns the layout of stores.
+pub(super) fn stores() -> &'static Layout {
+    let [_, stores, ..] = &LAYOUTS;
+    stores
+}
+
 const fn free(
     (name, table): (&'static str, &'static str),
     key_length: usize,
@@ -54,8 +91,8 @@ const fn owned(
 
 macro_rules! store_columns {
     () => {
-        "id, workspace, name, description, metadata, secrets, forgotten, writers, expire_after_days, \
-            created_at, updated_at, archived_at"
+        "num, id, workspace, secrets, forgotten, writers, expire_after_days, created_at, updated_at, \
+            archived_at"
     };
 }
 
@@ -69,11 +106,14 @@ pub(super) const LAYOUTS: [Layout; 20] = [
         name: "stores",
         table: "stores",
         from: concat!(
-            "(SELECT ",
+            "(SELECT s.id, s.workspace, t.name, t.description, t.metadata, s.secrets, s.forgotten, \
+                s.writers, s.expire_after_days, s.created_at, s.updated_at, s.archived_at, \
+                s.deleted_at FROM (SELECT ",
             store_columns!(),
             ", NULL::bigint AS deleted_at FROM stores UNION ALL SELECT ",
             store_columns!(),
-            ", deleted_at FROM restorable_stores) s"
+            ", deleted_at FROM restorable_stores) s \
+                JOIN store_texts t ON t.store = s.num AND t.store % 16 = s.num % 16) s"
         ),
         columns: &[
             ("id", Id),
@@ -298,6 +338,66 @@ pub(super) enum Stored {
     Text(Option<String>),
     Number(Option<i64>),
     Flag(Option<bool>),
+}
+
+/// Values of many rows as one parameter.
+pub(super) enum Array {
+    Ids(List<Option<Bits>>),
+    Bytes(List<Option<Vec<u8>>>),
+    Texts(List<Option<String>>),
+    Numbers(List<Option<i64>>),
+    Flags(List<Option<bool>>),
+}
+
+impl Array {
+    pub(super) fn new<'v>(
+        kind: Kind,
+        values: impl Iterator<Item = Option<&'v Value>>,
+    ) -> Result<Self, Error> {
+        let mut array = match kind {
+            Id => Self::Ids(List(Vec::new())),
+            Bytes | Raw => Self::Bytes(List(Vec::new())),
+            Text => Self::Texts(List(Vec::new())),
+            Number => Self::Numbers(List(Vec::new())),
+            Flag => Self::Flags(List(Vec::new())),
+        };
+        for value in values {
+            let value = Stored::new(value.ok_or_else(error::damaged)?, kind)?;
+            match (&mut array, value) {
+                (Self::Ids(all), Stored::Id(value)) => all.0.push(value),
+                (Self::Bytes(all), Stored::Bytes(value)) => all.0.push(value),
+                (Self::Texts(all), Stored::Text(value)) => all.0.push(value),
+                (Self::Numbers(all), Stored::Number(value)) => all.0.push(value),
+                (Self::Flags(all), Stored::Flag(value)) => all.0.push(value),
+                (_, _) => return Err(error::damaged()),
+            }
+        }
+        Ok(array)
+    }
+
+    pub(super) fn numbers(values: impl Iterator<Item = Option<i64>>) -> Self {
+        Self::Numbers(List(values.collect()))
+    }
+
+    pub(super) fn sql_type(&self) -> &'static str {
+        match self {
+            Self::Ids(_) => "uuid[]",
+            Self::Bytes(_) => "bytea[]",
+            Self::Texts(_) => "text[]",
+            Self::Numbers(_) => "bigint[]",
+            Self::Flags(_) => "boolean[]",
+        }
+    }
+
+    pub(super) fn param(&self) -> Param<'_> {
+        match self {
+            Self::Ids(all) => all,
+            Self::Bytes(all) => all,
+            Self::Texts(all) => all,
+            Self::Numbers(all) => all,
+            Self::Flags(all) => all,
+        }
+    }
 }
 
 impl Stored {

@@ -4,7 +4,7 @@
 //! and it stops the server and removes the directory.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -16,14 +16,36 @@ use quipu_postgres::PostgresSettings;
 pub(crate) struct Cluster {
     directory: PathBuf,
     port: u16,
-    _watcher: Child,
+    /// The process that other processes of the server belong to.
+    server: u32,
+    watcher: Child,
 }
 
 /// What is special about a cluster.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
     /// Certificate and key of a server that listens on a port, to encrypted connections only.
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    /// Settings of the server, as `name=value`.
+    pub(crate) settings: Vec<&'static str>,
+    /// Lines of `pg_hba.conf` that come first.
+    pub(crate) rules: &'static str,
+    /// Whether it waits for the disk.
+    pub(crate) durability: Durability,
+    /// Where its directory is, if that matters.
+    pub(crate) place: Option<PathBuf>,
+    /// The socket directory of the server that this one replicates.
+    pub(crate) replicates: Option<PathBuf>,
+}
+
+/// Whether a server waits for the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// No test looks at what a loss of power leaves, and many tests share the disk.
+    #[default]
+    Off,
+    /// As in use.
+    On,
 }
 
 /// A database of its own on the cluster.
@@ -43,7 +65,10 @@ impl Database {
         let cluster = cluster();
         let number = DATABASES_COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("test_{number}");
-        cluster.sql("postgres", &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}"));
+        cluster.sql(
+            "postgres",
+            &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY FILE_COPY"),
+        );
         Self { name }
     }
 
@@ -77,66 +102,52 @@ impl Cluster {
         let programs = programs().expect(
             "PostgreSQL is not installed (Debian: apt-get install postgresql); nothing was tested",
         );
-        let directory = tempfile::tempdir().expect("a temporary directory can be made").keep();
-        // An administrator may not run the server, so somebody else owns the files.
-        let as_owner =
-            if is_root() { "setpriv --reuid postgres --regid postgres --clear-groups" } else { "" };
-        let own = if is_root() { "chown postgres \"$dir\"" } else { "true" };
-        let port = if options.certificate.is_some() { free_port() } else { PORT };
-        let (copy, listen, rules) = match &options.certificate {
-            Some((certificate, key)) => (
-                format!(
-                    "install -m 600 '{}' $dir/server.pem; install -m 600 '{}' $dir/server.key; {}",
-                    certificate.display(),
-                    key.display(),
-                    if is_root() { "chown postgres $dir/server.*" } else { "true" },
-                ),
-                format!(
-                    "-c listen_addresses=127.0.0.1 -c port={port} -c ssl=on \
-                     -c ssl_cert_file=$dir/server.pem -c ssl_key_file=$dir/server.key"
-                ),
-                "hostssl all all all trust\\nlocal all all trust\\n",
-            ),
-            None => (
-                "true".to_owned(),
-                "-c listen_addresses=".to_owned(),
-                "local all guarded scram-sha-256\\nlocal all all trust\\n",
-            ),
+        let directory = match &options.place {
+            Some(place) => tempfile::tempdir_in(place).expect("a directory can be made").keep(),
+            None => directory_for(options.durability),
         };
-        let script = format!(
-            "set -e
-             dir='{dir}'; bin='{bin}'
-             {own}; chmod 755 \"$dir\"; cd \"$dir\"
-             {as_owner} \"$bin/initdb\" -D \"$dir/data\" -U postgres -A trust --no-sync -E UTF8 >\"$dir/initdb.log\" 2>&1
-             {copy}
-             printf '{rules}' > \"$dir/data/pg_hba.conf\"
-             {as_owner} \"$bin/postgres\" -D \"$dir/data\" -k \"$dir\" {listen} \\
-                -c max_connections=400 -c shared_buffers=64MB -c fsync=off -c full_page_writes=off -c wal_level=replica \\
-                -c log_min_messages=warning >\"$dir/server.log\" 2>&1 </dev/null &
-             server=$!
-             while ! \"$bin/pg_isready\" -q -h \"$dir\" -p {port}; do kill -0 $server; sleep 0.1; done
-             echo ready
-             read _ || true
-             kill -INT $server; wait $server || true
-             cd /; rm -rf \"$dir\"",
-            dir = directory.display(),
-            bin = programs.display(),
-        );
+        let port = if options.certificate.is_some() { free_port() } else { PORT };
+        let script = script(&directory, &programs, port, options);
         let mut watcher = Command::new("bash")
             .args(["-c", &script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell starts");
-        let mut ready = [0; 6];
-        let output = watcher.stdout.as_mut().expect("it is piped");
-        output.read_exact(&mut ready).expect("the server starts");
-        Self { directory, port, _watcher: watcher }
+        let mut output = BufReader::new(watcher.stdout.as_mut().expect("it is piped"));
+        let mut ready = String::new();
+        output.read_line(&mut ready).expect("the shell says when the server is ready");
+        let server = ready.trim().strip_prefix("ready ").expect("the server starts");
+        let server = server.parse().expect("the id of a process");
+        Self { directory, port, server, watcher }
+    }
+
+    /// Starts a standby that replays what this server writes.
+    pub(crate) fn standby(&self, options: &Options) -> Self {
+        let replicates = Some(self.directory.clone());
+        Self::start(&Options { replicates, ..options.clone() })
+    }
+
+    /// Makes the standby a server of its own.
+    pub(crate) fn promote(&self) {
+        self.sql("postgres", "SELECT pg_promote()");
+    }
+
+    /// Sends a signal to every process of the server.
+    pub(crate) fn signal(&self, signal: &str) {
+        let sent = Command::new("bash")
+            .args(["-c", &format!("kill -{signal} {0} $(pgrep -P {0})", self.server)])
+            .status();
+        assert!(sent.expect("a shell runs").success());
     }
 
     pub(crate) fn url(&self, database: &str) -> String {
-        let host = self.directory.display().to_string().replace('/', "%2F");
-        format!("postgres://postgres@{host}/{database}")
+        format!("postgres://postgres@{}/{database}", self.host())
+    }
+
+    /// Returns the host as it is written in a URL.
+    pub(crate) fn host(&self) -> String {
+        self.directory.display().to_string().replace('/', "%2F")
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -174,6 +185,10 @@ impl Cluster {
     }
 
     fn psql(&self, database: &str) -> Command {
+        Self::psql_at(&self.directory, (self.port, database))
+    }
+
+    fn psql_at(directory: &Path, (port, database): (u16, &str)) -> Command {
         let programs = programs().expect("it is installed");
         let mut psql = Command::new(programs.join("psql"));
         psql.args([
@@ -187,9 +202,11 @@ impl Cluster {
             "postgres",
             "-d",
             database,
+            "-p",
+            &port.to_string(),
             "-h",
         ])
-        .arg(&self.directory)
+        .arg(directory)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -198,7 +215,12 @@ impl Cluster {
 
     /// Runs a statement as an administrator and returns what `psql` prints.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
-        let mut psql = self.psql(database).spawn().expect("psql starts");
+        Self::sql_at(&self.directory, (self.port, database), sql)
+    }
+
+    /// The same at another socket, such as that of a pooler.
+    pub(crate) fn sql_at(directory: &Path, place: (u16, &str), sql: &str) -> String {
+        let mut psql = Self::psql_at(directory, place).spawn().expect("psql starts");
         let mut input = psql.stdin.take().expect("it is piped");
         input.write_all(sql.as_bytes()).expect("it reads");
         drop(input);
@@ -216,6 +238,93 @@ impl Drop for Holder {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
         self.0.wait().map(drop).unwrap_or_default();
+    }
+}
+
+/// Returns a new directory: in memory, if nobody waits for the disk anyway. Copying the template for each test takes
+/// ten times as long on a disk.
+fn directory_for(durability: Durability) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let in_memory =
+        || (durability == Durability::Off).then(|| tempfile::tempdir_in(memory).ok()).flatten();
+    let directory =
+        in_memory().unwrap_or_else(|| tempfile::tempdir().expect("a directory can be made"));
+    directory.keep()
+}
+
+/// Returns what the shell does that watches over a server.
+fn script(directory: &Path, programs: &Path, port: u16, options: &Options) -> String {
+    let root = is_root();
+    // An administrator may not run the server, so somebody else owns the files.
+    let as_owner =
+        if root { "setpriv --reuid postgres --regid postgres --clear-groups" } else { "" };
+    let own = if root { "chown postgres \"$dir\"" } else { "true" };
+    let (copy, listen, mut rules) = match &options.certificate {
+        Some((certificate, key)) => (
+            format!(
+                "install -m 600 '{}' $dir/server.pem; install -m 600 '{}' $dir/server.key; {}",
+                certificate.display(),
+                key.display(),
+                if root { "chown postgres $dir/server.*" } else { "true" },
+            ),
+            "-c listen_addresses=127.0.0.1 -c ssl=on -c ssl_cert_file=$dir/server.pem \
+             -c ssl_key_file=$dir/server.key"
+                .to_owned(),
+            "hostssl all all all trust\\nlocal all all trust\\n".to_owned(),
+        ),
+        None => (
+            "true".to_owned(),
+            "-c listen_addresses=".to_owned(),
+            "local all guarded scram-sha-256\\nlocal all all trust\\nlocal replication all trust\\n"
+                .to_owned(),
+        ),
+    };
+    rules.insert_str(0, options.rules);
+    let durability = match options.durability {
+        Durability::Off => "-c fsync=off -c full_page_writes=off",
+        Durability::On => "-c fsync=on -c full_page_writes=on",
+    };
+    let settings: Vec<_> =
+        options.settings.iter().map(|setting| format!(" -c '{setting}'")).collect();
+    let settings = settings.concat();
+    let create = match &options.replicates {
+        None => {
+            "\"$bin/initdb\" -D \"$dir/data\" -U postgres -A trust --no-sync -E UTF8".to_owned()
+        }
+        Some(primary) => format!(
+            "\"$bin/pg_basebackup\" -D \"$dir/data\" -X stream -c fast -R --no-sync \
+             -d 'host={} port={port} user=postgres application_name=standby'",
+            primary.display()
+        ),
+    };
+    format!(
+        "set -e
+         dir='{dir}'; bin='{bin}'
+         {own}; chmod 755 \"$dir\"; cd \"$dir\"
+         {as_owner} {create} >\"$dir/create.log\" 2>&1
+         {copy}
+         printf '{rules}' > \"$dir/data/pg_hba.conf\"
+         {as_owner} \"$bin/postgres\" -D \"$dir/data\" -k \"$dir\" {listen} -c port={port} \
+            -c max_connections=400 -c shared_buffers=64MB {durability} -c wal_level=replica \
+            -c log_min_messages=warning {settings} >\"$dir/server.log\" 2>&1 </dev/null &
+         server=$!
+         while ! \"$bin/pg_isready\" -q -h \"$dir\" -p {port}; do kill -0 $server; sleep 0.02; done
+         echo ready $server
+         exec 2>/dev/null
+         read _ || true
+         kill -CONT $server $(pgrep -P $server) 2>/dev/null || true
+         kill -INT $server 2>/dev/null || true; wait $server || true
+         cd /; rm -rf \"$dir\"",
+        dir = directory.display(),
+        bin = programs.display(),
+    )
+}
+
+/// It ends before the next one starts.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.watcher.stdin.take());
+        self.watcher.wait().map(drop).unwrap_or_default();
     }
 }
 

@@ -1,13 +1,18 @@
 //! What is redacted leaves the tables, and what cannot be reached is said.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use quipu_core::ErrorKind;
 use quipu_core::backend::Backend as _;
+use quipu_core::engine::{Heads, Pattern, Scope, Selection, Terms};
+use quipu_core::model::View;
 use quipu_postgres::PostgresSettings;
 
 use crate::cluster::cluster;
-use crate::support::{Fixture, Server, actor, fixture};
+use crate::support::{Fixture, Server, actor, fixture, path};
 
 /// A text that occurs nowhere else.
 fn canary(name: &str) -> String {
@@ -91,4 +96,99 @@ fn a_user_who_may_not_rewrite_the_tables_is_told() {
         fixture.server.engine.read(|reader| reader.pending_erasures()).expect("they are read"),
         []
     );
+}
+
+/// A writer that had begun before the redaction is committed while that waits for it.
+#[test]
+fn a_redaction_sees_what_was_written_while_it_waited() {
+    let fixture = fixture();
+    let text = canary("overlapping");
+    fixture.server.put(fixture.store, "/leak", &format!("it is {text}")).expect("it is written");
+    let other = Server::open(&fixture.database.settings());
+    let (begun, has_begun) = mpsc::channel();
+    let (go, may_go) = mpsc::channel();
+    let receipt = thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let (begun, may_go) = (begun, may_go);
+            let add = |_: &_, found: &str| {
+                begun.send(()).expect("somebody waits");
+                may_go.recv().expect("it is told");
+                Ok::<_, quipu_core::Error>(format!("{found}, and again {text}"))
+            };
+            other.engine.edit(&actor(), fixture.store, &path("/leak"), add)
+        });
+        has_begun.recv().expect("it begins");
+        let redacting = scope.spawn(|| {
+            let workspace = fixture.server.engine.default_workspace().expect("there is one").id;
+            let pattern = Pattern::text(&text).expect("it is not empty");
+            let selection = Selection { pattern: Some(pattern), ..Selection::default() };
+            let terms = Terms { heads: Heads::TakeOut, ..Terms::default() };
+            fixture.server.engine.redact_selected(
+                &actor(),
+                &Scope::all(workspace),
+                &selection,
+                &terms,
+            )
+        });
+        let waiting = format!(
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = '{}' AND wait_event_type = 'Lock'",
+            fixture.database.name()
+        );
+        while cluster().sql("postgres", &waiting) == "0" {
+            thread::yield_now();
+        }
+        go.send(()).expect("it waits");
+        writing.join().expect("no panic").expect("it is written");
+        redacting.join().expect("no panic").expect("it is redacted")
+    });
+    assert_eq!(receipt.proof.and_then(|proof| proof.hits_left), Some(0));
+    let head = fixture.server.engine.memory_at(fixture.store, &path("/leak"), View::Full);
+    let head = head.expect("it is there").content.expect("it is full");
+    assert!(head.as_str().contains("and again") && !head.as_str().contains(&text), "{head:?}");
+    assert_eq!(cluster().files_with(&text), Vec::<String>::new());
+}
+
+/// Both lock the same stores, one after the other.
+#[test]
+fn redactions_of_many_stores_and_their_writers_do_not_wait_for_each_other_in_a_circle() {
+    const STORES: usize = 12;
+    let fixture = fixture();
+    let servers = [&fixture.server, &Server::open(&fixture.database.settings())];
+    let new = (0..STORES).map(|number| servers[0].new_store(&format!("{number}")));
+    let stores: Vec<_> = new.collect();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (number, server) in servers.iter().enumerate() {
+            for writer in 0..6 {
+                let (stores, is_over) = (&stores, &is_over);
+                scope.spawn(move || {
+                    for turn in 0.. {
+                        if is_over.load(Ordering::SeqCst) {
+                            return;
+                        }
+                        let store = stores[(turn * 5 + writer) % STORES];
+                        let at = format!("/{number}/{writer}");
+                        server.put(store, &at, &format!("{turn}")).expect("it is written");
+                    }
+                });
+            }
+        }
+        for round in 0..4 {
+            let text = canary(&format!("round-{round}"));
+            for store in &stores {
+                servers[round % 2].put(*store, "/leak", &text).expect("it is written");
+            }
+            let workspace = servers[0].engine.default_workspace().expect("there is one").id;
+            let pattern = Pattern::text(&text).expect("it is not empty");
+            let selection = Selection { pattern: Some(pattern), ..Selection::default() };
+            let terms = Terms { heads: Heads::TakeOut, ..Terms::default() };
+            let engine = &servers[(round + 1) % 2].engine;
+            let redacted =
+                engine.redact_selected(&actor(), &Scope::all(workspace), &selection, &terms);
+            assert_eq!(redacted.expect("it is redacted").stores.len(), STORES + 1);
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(fixture.server.engine.check().expect("it is checked").problems, []);
 }

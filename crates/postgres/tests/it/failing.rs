@@ -1,161 +1,104 @@
 //! Connections that break, at any moment.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use quipu_core::backend::{Backend as _, Sequence, VersionQuery};
-use quipu_core::model::View;
-use quipu_postgres::{Listening, PostgresSettings};
+use quipu_core::backend::{Sequence, VersionFilter, VersionQuery};
+use quipu_core::model::{StoreId, View};
+use quipu_postgres::PostgresSettings;
 
 use crate::cluster::cluster;
-use crate::support::{Server, fixture, path};
+use crate::proxy::{self, Cut, Packet, Proxy, Side};
+use crate::support::{Fixture, Server, fixture, path};
 
-/// A proxy that breaks one connection at a chosen moment.
-struct Proxy {
-    port: u16,
-    plan: Arc<Plan>,
+/// Returns the moments at which a connection may break, apart from the packet's number.
+fn moments(server: proxy::Server) -> impl Iterator<Item = Cut> {
+    let cut = move |from, packet| Cut { from, at: 1, packet, server };
+    [
+        cut(Side::Client, Packet::Lost),
+        cut(Side::Client, Packet::Half),
+        cut(Side::Client, Packet::Delivered),
+        cut(Side::Server, Packet::Lost),
+        cut(Side::Server, Packet::Half),
+    ]
+    .into_iter()
 }
 
-/// When to break.
-#[derive(Default)]
-struct Plan {
-    /// After how many packets of the client, counted over all connections; 0 never.
-    after: AtomicUsize,
-    packets_count: AtomicUsize,
-    /// Whether the server still gets the packet.
-    delivers: AtomicBool,
-    has_broken: AtomicBool,
+/// Writes a memory while connections break, and checks that it is there once.
+fn write_through(proxy: &Proxy, fixture: &Fixture, server: &Server, cuts: &[Cut]) -> usize {
+    // Whatever broke before is connected again.
+    proxy.arm(&[]);
+    server.put(fixture.store, "/warm", &format!("{cuts:?}")).expect("it is written");
+    proxy.arm(cuts);
+    let at = format!("/{}", fixture.server.engine.newest_sequence().expect("it is read").0);
+    let written = server.put(fixture.store, &at, "text");
+    let broken_count = proxy.broken_count();
+    proxy.arm(&[]);
+    written.unwrap_or_else(|error| panic!("{cuts:?}: {error:?}"));
+    assert_eq!(versions_count(&fixture.server, fixture.store, &at), 1, "{cuts:?}");
+    broken_count
 }
 
-/// What becomes of the packet at which the connection breaks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Packet {
-    Lost,
-    Delivered,
+pub(crate) fn versions_count(server: &Server, store: StoreId, at: &str) -> usize {
+    let filter = VersionFilter { path: Some(path(at)), ..VersionFilter::default() };
+    let query = VersionQuery { filter, before: None, limit: 10, view: View::Basic };
+    server.engine.read(|reader| Ok(reader.versions(store, &query)?.len())).expect("they are read")
 }
 
-impl Proxy {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let port = listener.local_addr().expect("it is bound").port();
-        let plan = Arc::new(Plan::default());
-        let shared = Arc::clone(&plan);
-        // It ends with the process.
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let server = UnixStream::connect(cluster().socket()).expect("the server listens");
-                let back = server.try_clone().and_then(|it| Ok((it, client.try_clone()?)));
-                let back = back.expect("descriptors are left");
-                let plan = Arc::clone(&shared);
-                thread::spawn(move || forward(client, server, &plan));
-                thread::spawn(move || copy(back.0, back.1));
-            }
-        });
-        Self { port, plan }
-    }
-
-    fn arm(&self, after: usize, packet: Packet) {
-        self.plan.packets_count.store(0, Ordering::SeqCst);
-        self.plan.delivers.store(packet == Packet::Delivered, Ordering::SeqCst);
-        self.plan.has_broken.store(false, Ordering::SeqCst);
-        self.plan.after.store(after, Ordering::SeqCst);
-    }
-
-    fn has_broken(&self) -> bool {
-        self.plan.has_broken.load(Ordering::SeqCst)
-    }
-}
-
-fn forward(mut client: TcpStream, mut server: UnixStream, plan: &Plan) {
-    let mut buffer = vec![0; 65_536];
-    while let Ok(count @ 1..) = client.read(&mut buffer) {
-        let number = plan.packets_count.fetch_add(1, Ordering::SeqCst) + 1;
-        let breaks = number == plan.after.load(Ordering::SeqCst);
-        let is_delivered = !breaks || plan.delivers.load(Ordering::SeqCst);
-        let packet = buffer.get(..count).unwrap_or_default();
-        if is_delivered && server.write_all(packet).is_err() {
-            break;
-        }
-        if breaks {
-            plan.has_broken.store(true, Ordering::SeqCst);
-            // The answer is lost, and the server is not told.
-            client.shutdown(Shutdown::Both).unwrap_or_default();
-            return;
-        }
-    }
-    client.shutdown(Shutdown::Both).unwrap_or_default();
-    server.shutdown(Shutdown::Both).unwrap_or_default();
-}
-
-fn copy(mut from: UnixStream, mut to: TcpStream) {
-    let mut buffer = vec![0; 65_536];
-    while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if to.write_all(buffer.get(..count).unwrap_or_default()).is_err() {
-            break;
-        }
-    }
-    to.shutdown(Shutdown::Both).unwrap_or_default();
-    from.shutdown(Shutdown::Both).unwrap_or_default();
+pub(crate) fn assert_sound(server: &Server) {
+    let changes = server.engine.changes(Sequence(0), 100_000).expect("they are read").items;
+    let expected: Vec<_> = (1..).take(changes.len()).collect();
+    assert_eq!(changes.iter().map(|change| change.sequence.0).collect::<Vec<_>>(), expected);
+    assert_eq!(server.engine.check().expect("it is checked").problems, []);
 }
 
 #[test]
 fn a_connection_that_breaks_anywhere_loses_and_duplicates_nothing() {
     let fixture = fixture();
     let proxy = Proxy::start();
-    let name = fixture.database.name();
     let settings = PostgresSettings {
-        listening: Listening::Off,
-        lock_timeout: std::time::Duration::from_secs(4),
-        ..PostgresSettings::new(format!("postgres://postgres@127.0.0.1:{}/{name}", proxy.port))
+        lock_timeout: Duration::from_millis(1500),
+        ..proxy.settings(fixture.database.name())
     };
     let server = Server::open(&settings);
-    server.put(fixture.store, "/warm", "up").expect("it is written");
     let mut breaks_count = 0;
-    for packet in [Packet::Lost, Packet::Delivered] {
-        for after in 1.. {
-            let at = format!("/{packet:?}/{after}");
-            proxy.arm(after, packet);
-            let written = server.put(fixture.store, &at, "text");
-            let has_broken = proxy.has_broken();
-            proxy.arm(0, packet);
-            written.unwrap_or_else(|error| panic!("cut after {after}, {packet:?}: {error:?}"));
-            if !has_broken {
+    for cut in moments(proxy::Server::Waiting) {
+        for at in 1.. {
+            if write_through(&proxy, &fixture, &server, &[Cut { at, ..cut }]) == 0 {
                 break;
             }
             breaks_count += 1;
-            let memory = server
-                .engine
-                .memory_at(fixture.store, &path(&at), View::Full)
-                .expect("it is there");
-            let query = VersionQuery {
-                filter: quipu_core::backend::VersionFilter {
-                    memory: Some(memory.id),
-                    ..Default::default()
-                },
-                before: None,
-                limit: 10,
-                view: View::Basic,
-            };
-            let mut versions_count = 0;
-            server
-                .backend
-                .read(&mut |reader| {
-                    versions_count = reader.versions(fixture.store, &query)?.len();
-                    Ok(())
-                })
-                .expect("they are read");
-            assert_eq!(versions_count, 1, "cut after {after}, {packet:?}");
         }
     }
-    assert!(breaks_count >= 6, "only {breaks_count} moments were tried");
-    let changes = server.engine.changes(Sequence(0), 1_000).expect("they are read").items;
-    let expected: Vec<_> = (1..).take(changes.len()).collect();
-    assert_eq!(changes.iter().map(|change| change.sequence.0).collect::<Vec<_>>(), expected);
-    assert_eq!(server.engine.check().expect("it is checked").problems, []);
+    assert!(breaks_count >= 15, "only {breaks_count} moments were tried");
+    assert_sound(&fixture.server);
+}
+
+/// The commit breaks, so its outcome is looked up; then that breaks, or what is done after it.
+#[test]
+fn a_look_up_that_breaks_anywhere_loses_and_invents_nothing() {
+    /// A write takes three round trips, the last of which commits.
+    const COMMIT: usize = 3;
+    let fixture = fixture();
+    let proxy = Proxy::start();
+    let server = Server::open(&proxy.settings(fixture.database.name()));
+    let mut breaks_count = 0;
+    for first in moments(proxy::Server::Told) {
+        let first = Cut { at: COMMIT, ..first };
+        assert_eq!(write_through(&proxy, &fixture, &server, &[first]), 1);
+        for second in moments(proxy::Server::Told).filter(|cut| cut.packet != Packet::Half) {
+            for at in 1.. {
+                let second = Cut { at, ..second };
+                if write_through(&proxy, &fixture, &server, &[first, second]) < 2 {
+                    break;
+                }
+                breaks_count += 1;
+            }
+        }
+    }
+    assert!(breaks_count >= 50, "only {breaks_count} moments were tried");
+    assert_sound(&fixture.server);
 }
 
 #[test]
@@ -226,6 +169,8 @@ fn followers_start_over_when_changes_that_they_saw_are_lost() {
     let start = server.engine.newest_sequence().expect("it is read");
     assert!(start > seen, "{start:?}");
     server.put(fixture.store, "/new", "text").expect("it is written");
+    server.engine.rebuild().expect("the usage is counted again");
+    assert_eq!(server.engine.check().expect("it is checked").problems, []);
     for follower in [server, &other] {
         for cursor in [Sequence(3), Sequence(8), Sequence(9), seen] {
             assert!(

@@ -3,15 +3,16 @@
 use std::fs;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use quipu_core::backend::Sequence;
 use quipu_core::model::View;
+use quipu_core::{Error, ErrorKind};
 use quipu_postgres::{Listening, PostgresSettings, PreparedStatements};
 use tempfile::TempDir;
 
-use crate::cluster::{as_owner, cluster, owned_by_server};
-use crate::support::{Server, fixture, path};
+use crate::cluster::{Cluster, as_owner, cluster, owned_by_server};
+use crate::support::{Fixture, Server, actor, fixture, path};
 
 /// A running pgbouncer.
 struct Bouncer {
@@ -20,7 +21,7 @@ struct Bouncer {
 }
 
 impl Bouncer {
-    fn start(mode: &str) -> Self {
+    fn start(mode: &str, connections_count: usize) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let place = directory.path();
         let upstream = cluster().socket();
@@ -30,7 +31,7 @@ impl Bouncer {
             "[databases]\n* = host={upstream} port=5432\n
              [pgbouncer]\nlisten_addr =\nlisten_port = 6432\nunix_socket_dir = {place}\n
              auth_type = trust\nauth_file = {place}/users\npool_mode = {mode}\n
-             default_pool_size = 4\nmax_client_conn = 200\nlogfile = {place}/log\n",
+             default_pool_size = {connections_count}\nmax_client_conn = 200\nlogfile = {place}/log\n",
             place = place.display(),
         );
         fs::write(place.join("pgbouncer.ini"), settings).expect("it is written");
@@ -46,6 +47,11 @@ impl Bouncer {
             thread::yield_now();
         }
         bouncer
+    }
+
+    /// Runs a statement through the pooler and returns what `psql` prints.
+    fn sql(&self, database: &str, sql: &str) -> String {
+        Cluster::sql_at(self.directory.path(), (6432, database), sql)
     }
 
     fn url(&self, database: &str) -> String {
@@ -94,23 +100,19 @@ fn work_through(settings: &PostgresSettings, database: &str) {
 }
 
 #[test]
-fn a_pooler_that_gives_connections_for_sessions_needs_nothing() {
+fn a_pooler_that_gives_connections_for_sessions_needs_enough_of_them() {
     let fixture = fixture();
-    let bouncer = Bouncer::start("session");
+    let bouncer = Bouncer::start("session", 40);
     let database = fixture.database.name();
-    // Each server takes a few connections of the pooler, and one of each listens.
-    let settings = PostgresSettings {
-        connections_max: 1,
-        listen_url: Some(cluster().url(database)),
-        ..PostgresSettings::new(bouncer.url(database))
-    };
+    let settings = PostgresSettings::new(bouncer.url(database));
     work_through(&settings, database);
+    erase_through(settings, &fixture);
 }
 
 #[test]
 fn a_pooler_that_gives_connections_for_transactions_needs_unprepared_statements() {
     let fixture = fixture();
-    let bouncer = Bouncer::start("transaction");
+    let bouncer = Bouncer::start("transaction", 4);
     let database = fixture.database.name();
     let settings = PostgresSettings {
         prepared_statements: PreparedStatements::Off,
@@ -118,12 +120,55 @@ fn a_pooler_that_gives_connections_for_transactions_needs_unprepared_statements(
         ..PostgresSettings::new(bouncer.url(database))
     };
     work_through(&settings, database);
-    let listening = PostgresSettings {
+    erase_through(settings, &fixture);
+    // What is set for a session is set for none of the pooler's.
+    let (sql, default) = ("SHOW lock_timeout", "0");
+    assert_eq!(bouncer.sql(database, sql), default);
+}
+
+/// Erasing needs settings for its session, of which a pooler knows nothing.
+fn erase_through(settings: PostgresSettings, fixture: &Fixture) {
+    let error = redact_through(&settings).expect_err("it needs a session");
+    assert_eq!(*error.kind(), ErrorKind::EraseIncomplete, "{error:?}");
+    assert!(format!("{error:?}").contains("listen_url"), "{error:?}");
+    let direct = PostgresSettings {
         listening: Listening::On,
-        listen_url: Some(cluster().url(database)),
+        listen_url: Some(cluster().url(fixture.database.name())),
         ..settings
     };
-    let server = Server::open(&listening);
-    let store = server.new_store("listened");
-    server.put(store, "/note", "text").expect("it is written");
+    redact_through(&direct).expect("it has a way past the pooler");
+    let left = fixture.server.engine.read(|reader| reader.pending_erasures());
+    assert_eq!(left.expect("they are read"), []);
+}
+
+fn redact_through(settings: &PostgresSettings) -> Result<(), Error> {
+    let server = Server::open(settings);
+    let store = server.new_store("redacted");
+    let leak = server.put(store, "/leak", "canary").expect("it is written");
+    server.put(store, "/leak", "nothing").expect("it is written");
+    server.engine.redact(&actor(), store, &[leak.memory.version]).map(drop)
+}
+
+/// `LISTEN` succeeds there, and nothing is ever heard.
+#[test]
+fn changes_are_polled_for_where_notifications_do_not_arrive() {
+    let fixture = fixture();
+    let bouncer = Bouncer::start("transaction", 4);
+    let settings = PostgresSettings {
+        prepared_statements: PreparedStatements::Off,
+        ..PostgresSettings::new(bouncer.url(fixture.database.name()))
+    };
+    let follower = Server::open(&settings);
+    let mut seen = follower.engine.newest_sequence().expect("it is read");
+    for number in 0..3 {
+        let start = Instant::now();
+        seen = thread::scope(|scope| {
+            let (follower, seen) = (&follower, seen);
+            let waiting = scope.spawn(move || follower.engine.wait(seen, Duration::from_secs(30)));
+            fixture.server.put(fixture.store, &format!("/{number}"), "x").expect("it is written");
+            waiting.join().expect("no panic").expect("it waits")
+        });
+        // Who listens looks every ten seconds without being called.
+        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    }
 }

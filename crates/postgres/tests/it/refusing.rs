@@ -1,5 +1,6 @@
 //! What is wrong with the database is said clearly, and nothing is written.
 
+use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use quipu_core::backend::Backend as _;
 use quipu_postgres::{PostgresBackend, PostgresSettings};
 
 use crate::cluster::{Database, cluster};
+use crate::proxy::Proxy;
 use crate::support::{Server, fixture};
 
 /// Longer than any refusal should take.
@@ -36,19 +38,79 @@ fn a_wrong_password_is_refused() {
     cluster().sql(database.name(), sql);
     let url = |user: &str| cluster().url(database.name()).replacen("postgres@", user, 1);
     let wrong = PostgresSettings::new(url("guarded:s3cret@"));
-    let expected = "refuses this user or password";
+    let expected = "authentication failed";
     assert_refused(&wrong, &ErrorKind::StorageUnavailable, expected);
     let none = PostgresSettings::new(url("guarded@"));
-    assert_refused(&none, &ErrorKind::StorageUnavailable, "asks for a password");
+    assert_refused(&none, &ErrorKind::StorageUnavailable, "requires a password");
     let right = PostgresSettings::new(url("guarded:right@"));
     // The password is right, and the rights are missing.
-    assert_refused(&right, &ErrorKind::StorageUnavailable, "may not do this");
+    assert_refused(&right, &ErrorKind::StorageUnavailable, "lacks a privilege");
 }
 
 #[test]
 fn an_unreachable_host_is_refused() {
     let settings = PostgresSettings::new("postgres://ada:s3cret@127.0.0.1:1/memory");
     assert_refused(&settings, &ErrorKind::StorageUnavailable, "cannot be reached");
+}
+
+/// The system refuses a broadcast address, and that has nothing to do with the rights of a user.
+#[test]
+fn a_host_that_the_system_refuses_to_reach_is_not_taken_for_a_replica() {
+    let settings = PostgresSettings::new("postgres://ada:s3cret@255.255.255.255/memory");
+    assert_refused(&settings, &ErrorKind::StorageUnavailable, "cannot be reached");
+}
+
+#[test]
+fn a_host_that_accepts_and_never_answers_does_not_keep_the_next_one_from_being_tried() {
+    let database = Database::new();
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let silent = silent.local_addr().expect("it is bound").port();
+    let (proxy, name) = (Proxy::start(), database.name());
+    let settings = PostgresSettings {
+        connect_timeout: Duration::from_millis(300),
+        ..PostgresSettings::new(format!(
+            "postgres://postgres@127.0.0.1:{silent},127.0.0.1:{}/{name}",
+            proxy.port()
+        ))
+    };
+    let start = Instant::now();
+    let server = Server::open(&settings);
+    assert!(start.elapsed() >= settings.connect_timeout);
+    // From then on the host that has answered is tried first.
+    let start = Instant::now();
+    let store = server.new_store("tests");
+    server.put(store, "/note", "text").expect("it is written");
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    let alone = PostgresSettings {
+        url: format!("postgres://postgres:s3cret@127.0.0.1:{silent}/{name}"),
+        ..settings
+    };
+    assert_refused(&alone, &ErrorKind::StorageUnavailable, "does not answer");
+}
+
+/// Its connections stay open: only that nothing is answered tells that it is gone.
+#[test]
+fn a_host_that_stops_answering_is_left_for_the_next_one() {
+    let database = Database::new();
+    let (one, other, name) = (Proxy::start(), Proxy::start(), database.name());
+    let settings = PostgresSettings {
+        connect_timeout: Duration::from_millis(300),
+        ..PostgresSettings::new(format!(
+            "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/{name}",
+            one.port(),
+            other.port()
+        ))
+    };
+    let server = Server::open(&settings);
+    let store = server.new_store("tests");
+    server.put(store, "/note", "text").expect("it is written");
+    one.freeze();
+    let start = Instant::now();
+    server.put(store, "/other", "text").expect("it is written through the other host");
+    let taken = start.elapsed();
+    // Waiting for the answer would take this long.
+    assert!(taken < settings.statement_timeout / 2, "{taken:?}");
+    assert_eq!(server.engine.usage(store).expect("it is read").memories_count, 2);
 }
 
 #[test]

@@ -32,8 +32,33 @@ fn the_mode_of_the_connection_says_what_is_verified() {
     ] {
         fs::write(file(name), pem).expect("it is written");
     }
-    let cluster =
-        Cluster::start(&Options { certificate: Some((file("server.pem"), file("server.key"))) });
+    let cluster = Cluster::start(&Options {
+        certificate: Some((file("server.pem"), file("server.key"))),
+        rules: "hostssl all guarded all scram-sha-256\\n",
+        ..Options::default()
+    });
+    let sql = "SET password_encryption = 'scram-sha-256';
+        CREATE ROLE guarded LOGIN SUPERUSER PASSWORD 'right'";
+    cluster.sql("postgres", sql);
+    let bound = |word: &str, password: &str| {
+        let url = format!(
+            "postgres://guarded:{password}@localhost:{}/postgres?sslmode=require&channel_binding={word}",
+            cluster.port()
+        );
+        PostgresBackend::open(&PostgresSettings::new(url)).map(drop)
+    };
+    for word in ["require", "prefer", "disable"] {
+        bound(word, "right").unwrap_or_else(|error| panic!("{word}: {error:?}"));
+        let error = bound(word, "wrong").expect_err("the password is wrong");
+        assert!(error.message().contains("authentication failed"), "{error:?}");
+    }
+    // Without a password there is nothing to bind.
+    let url = format!(
+        "postgres://postgres@localhost:{}/postgres?sslmode=require&channel_binding=require",
+        cluster.port()
+    );
+    let error = PostgresBackend::open(&PostgresSettings::new(url)).map(drop).expect_err("refused");
+    assert!(error.message().contains("did not prove"), "{error:?}");
     let open = |host: &str, mode: &str, root: Option<&str>| {
         let root = root.map_or_else(String::new, |name| {
             format!("&sslrootcert={}", file(name).display().to_string().replace('/', "%2F"))

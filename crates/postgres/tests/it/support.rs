@@ -24,6 +24,9 @@ pub(crate) struct Fixture {
 pub(crate) struct Server {
     pub(crate) engine: Engine,
     pub(crate) backend: Arc<PostgresBackend>,
+    pub(crate) settings: PostgresSettings,
+    /// The name of its database.
+    pub(crate) database: String,
 }
 
 impl Server {
@@ -35,7 +38,9 @@ impl Server {
         let backend = Arc::new(PostgresBackend::open(settings)?);
         let engine =
             Engine::new(Arc::clone(&backend) as _, Arc::new(SystemClock), Limits::default());
-        Ok(Self { engine, backend })
+        let place = settings.url.split('?').next().unwrap_or_default();
+        let database = place.rsplit('/').next().unwrap_or_default().to_owned();
+        Ok(Self { engine, backend, settings: settings.clone(), database })
     }
 
     pub(crate) fn new_store(&self, name: &str) -> StoreId {

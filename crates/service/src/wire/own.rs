@@ -263,6 +263,8 @@ impl From<&Change> for ChangeBody {
             Event::StoreUpdated => ("memory_store.updated", None),
             Event::StoreArchived => ("memory_store.archived", None),
             Event::StoreDeleted => ("memory_store.deleted", None),
+            // No store has changed, so nobody sees it; streams say that there is a gap.
+            Event::Restarted => ("restarted", None),
         };
         Self {
             sequence: change.sequence.0,

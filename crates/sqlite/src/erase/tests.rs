@@ -89,7 +89,8 @@ fn after_a_redaction_every_byte_belongs_to_a_row() {
     // other write does.
     let by = Actor::User(PrincipalName::from_host("tester"));
     let redaction = Redaction { at: leaked.created_at().next(), by };
-    let mut redact = |writer: &mut dyn Writer| writer.redact(fixture.store, leaked, &redaction);
+    let redactions = [(leaked, redaction)];
+    let mut redact = |writer: &mut dyn Writer| writer.redact(fixture.store, &redactions);
     fixture.backend.write(Purpose::Removal, &mut redact).unwrap();
     fixture.backend.erase().unwrap();
     assert_eq!(fixture.remains(), Remains::InPages(Vec::new()));

@@ -74,16 +74,18 @@ pub(super) fn put_cursor(connection: &Connection, name: &str, sequence: Sequence
 }
 
 /// Removes the changes made before a moment, except the newest, so that the sequence goes on.
-pub(super) fn trim(connection: &Connection, before: Timestamp) -> Result<()> {
-    // Moments grow with the sequence, so the scan ends at the first change that stays.
-    let sql = "DELETE FROM changes WHERE sequence < ifnull(
-        (SELECT sequence FROM changes WHERE at >= ?1 ORDER BY sequence LIMIT 1),
-        (SELECT max(sequence) FROM changes))";
-    connection.prepare_cached(sql)?.execute([before.as_micros()])?;
+pub(super) fn trim(connection: &Connection, before: Timestamp, at_most: usize) -> Result<usize> {
+    // Moments grow with the sequence, so the oldest come first.
+    let sql = "DELETE FROM changes WHERE sequence IN (
+        SELECT sequence FROM (SELECT sequence, at FROM changes ORDER BY sequence LIMIT ?2)
+            WHERE at < ?1 AND sequence < (SELECT max(sequence) FROM changes))";
+    let values = rusqlite::params![before.as_micros(), limit(at_most)];
+    let trimmed_count = connection.prepare_cached(sql)?.execute(values)?;
     // The deletion itself is the change after the one that was the newest then.
     let sql = "DELETE FROM deleted_stores
         WHERE sequence + 1 < (SELECT min(sequence) FROM changes)";
-    connection.prepare_cached(sql)?.execute([]).map(drop)
+    connection.prepare_cached(sql)?.execute([])?;
+    Ok(trimmed_count)
 }
 
 fn words(event: Event) -> (&'static str, Option<VersionId>) {
@@ -94,6 +96,7 @@ fn words(event: Event) -> (&'static str, Option<VersionId>) {
         Event::StoreUpdated => ("store_updated", None),
         Event::StoreArchived => ("store_archived", None),
         Event::StoreDeleted => ("store_deleted", None),
+        Event::Restarted => ("restarted", None),
     }
 }
 
@@ -107,6 +110,7 @@ fn event(row: &Row<'_>) -> Result<Event> {
         ("store_updated", None) => Ok(Event::StoreUpdated),
         ("store_archived", None) => Ok(Event::StoreArchived),
         ("store_deleted", None) => Ok(Event::StoreDeleted),
+        ("restarted", None) => Ok(Event::Restarted),
         _ => Err(Error::InvalidColumnType(3, "event".to_owned(), Type::Text)),
     }
 }

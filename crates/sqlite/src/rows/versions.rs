@@ -1,6 +1,6 @@
 //! Versions and their texts.
 
-use quipu_core::backend::{Change, Commit, Event, PruneRule, VersionQuery};
+use quipu_core::backend::{Change, Commit, Event, Prunable, PrunePlace, PruneRule, VersionQuery};
 use quipu_core::model::{
     ContentHash, Id as _, Memory, MemoryPath, Reason, Redaction, StoreId, Timestamp, Version,
     VersionId, View,
@@ -213,27 +213,67 @@ pub(super) fn redact(
     Ok(())
 }
 
-pub(super) fn prune(connection: &Connection, rule: &PruneRule, at_most: usize) -> Result<usize> {
-    // A version is pruned if its memory has enough newer versions, or was deleted long ago.
-    let sql = "SELECT v.at FROM versions v
-        WHERE v.at < ?1
-          AND ((SELECT count(*) FROM
-                 (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at > v.at LIMIT ?2)
-               ) >= ?2
-               OR (NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)
-                   AND NOT EXISTS
-                     (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at >= ?1)))
-        ORDER BY v.at LIMIT ?3";
+/// A version is given up if its memory has enough newer versions, or was deleted long ago.
+const GIVEN_UP: &str = "v.at < ?1
+    AND ((SELECT count(*) FROM
+           (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at > v.at LIMIT ?2)
+         ) >= ?2
+         OR (NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = v.memory)
+             AND NOT EXISTS
+               (SELECT 1 FROM versions n WHERE n.memory = v.memory AND n.at >= ?1)))";
+
+pub(super) fn prunable(
+    connection: &Connection,
+    rule: &PruneRule,
+    after: Option<PrunePlace>,
+    at_most: usize,
+) -> Result<Prunable> {
+    let sql = format!(
+        "SELECT s.id, v.id, v.at FROM versions v
+         JOIN (SELECT id, num FROM stores UNION ALL SELECT id, num FROM restorable_stores) s
+            ON s.num = v.store
+         WHERE v.at > ?3 AND {GIVEN_UP} ORDER BY v.at LIMIT ?4"
+    );
     let keep_newest = i64::try_from(rule.keep_newest).unwrap_or(i64::MAX);
-    let pruned = connection
-        .prepare_cached(sql)?
-        .query_map(params![rule.before.as_micros(), keep_newest, limit(at_most)], |row| row.get(0))?
-        .collect::<Result<Vec<i64>>>()?;
-    for at in &pruned {
-        past::raise_horizon(connection, *at)?;
+    let after = after.map_or(i64::MIN, |PrunePlace([at, ..])| at);
+    let values = params![rule.before.as_micros(), keep_newest, after, limit(at_most)];
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(values)?;
+    let (mut versions, mut last) = (Vec::new(), after);
+    while let Some(row) = rows.next()? {
+        versions.push((row.id(0)?, row.id(1)?));
+        last = row.get(2)?;
+    }
+    let next = (versions.len() >= at_most).then_some(PrunePlace([last, 0, 0]));
+    // As neighbors, for those that are removed together.
+    versions.sort_by_key(|(store, _)| *store);
+    Ok(Prunable { versions, next })
+}
+
+pub(super) fn prune(
+    connection: &Connection,
+    rule: &PruneRule,
+    store: StoreId,
+    ids: &[VersionId],
+) -> Result<usize> {
+    let sql = format!(
+        "SELECT v.at FROM versions v WHERE v.at = ?3 AND v.id = ?4 AND {GIVEN_UP}
+            AND v.store = (SELECT num FROM stores WHERE id = ?5
+                UNION ALL SELECT num FROM restorable_stores WHERE id = ?5)"
+    );
+    let keep_newest = i64::try_from(rule.keep_newest).unwrap_or(i64::MAX);
+    let mut pruned_count = 0;
+    for id in ids {
+        let at = id.created_at().as_micros();
+        let values = params![rule.before.as_micros(), keep_newest, at, blob(*id), blob(store)];
+        let found = connection.prepare_cached(&sql)?.exists(values)?;
+        if !found {
+            continue;
+        }
+        past::raise_horizon(connection, at)?;
         connection.prepare_cached("DELETE FROM texts WHERE at = ?1")?.execute([at])?;
         connection.prepare_cached("DELETE FROM versions WHERE at = ?1")?.execute([at])?;
+        pruned_count += 1;
     }
-    changes::trim(connection, rule.before)?;
-    Ok(pruned.len())
+    Ok(pruned_count)
 }

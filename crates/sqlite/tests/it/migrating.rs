@@ -192,6 +192,6 @@ fn stores_that_were_deleted_before_schema_4_belong_to_the_only_workspace() {
     drop(older);
     let engine = engine(directory.path());
     let workspace = engine.default_workspace().unwrap().id;
-    let news = engine.feed_entries(Sequence(0), 10).unwrap();
+    let news = engine.feed_entries(Sequence(0), 10).unwrap().items;
     assert_eq!(news.iter().map(|it| it.workspace).collect::<Vec<_>>(), [Some(workspace)]);
 }

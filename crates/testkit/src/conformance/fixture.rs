@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use quipu_core::Error;
 use quipu_core::backend::{
-    Archived, Backend, Change, Commit, Event, Order, Purpose, Reader, Sequence, SessionQuery, Span,
-    StoreQuery, VersionFilter, VersionQuery, Writer,
+    Archived, Backend, Change, Commit, Event, Order, PruneRule, Purpose, Reader, Sequence,
+    SessionQuery, Span, StoreQuery, VersionFilter, VersionQuery, Writer,
 };
 use quipu_core::model::{
     Access, Actor, Attachment, Content, Description, Forwarding, Id as _, Instructions, Key, KeyId,
@@ -42,6 +42,34 @@ impl Fixture {
     /// Writes and expects success.
     pub fn write(&self, mut work: impl FnMut(&mut dyn Writer) -> Result<(), Error>) {
         self.backend.write(Purpose::Change, &mut work).expect("the write succeeds");
+    }
+
+    /// Returns all versions that a rule gives up, which are asked for in pages.
+    pub fn prunable(&self, rule: &PruneRule, limit: usize) -> Vec<(StoreId, VersionId)> {
+        let (mut all, mut place) = (Vec::new(), None);
+        loop {
+            let page = self.read(|reader| reader.prunable(rule, place, limit));
+            assert!(page.versions.len() <= limit, "at most {limit}");
+            all.extend(page.versions);
+            place = page.next;
+            if place.is_none() {
+                return all;
+            }
+        }
+    }
+
+    /// Removes all versions that a rule gives up, and the changes from before the same moment; returns how many
+    /// versions there were.
+    pub fn prune(&self, rule: &PruneRule, limit: usize) -> usize {
+        let mut pruned_count = 0;
+        for (store, version) in self.prunable(rule, limit) {
+            self.write(|writer| {
+                pruned_count += writer.prune(rule, store, &[version])?;
+                Ok(())
+            });
+        }
+        self.write(|writer| writer.trim_changes(rule.before, usize::MAX).map(drop));
+        pruned_count
     }
 
     /// Reads and expects success.

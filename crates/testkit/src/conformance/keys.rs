@@ -162,7 +162,7 @@ pub fn ended_derived_keys_are_pruned(fixture: &Fixture) {
         kept.iter().chain(&given_up).try_for_each(|key| writer.put_key(key))?;
         writer.commit(&by_token)?;
         writer.commit(&by_person)?;
-        writer.redact(store.id, by_person.version.id, &redaction)
+        writer.redact(store.id, &[(by_person.version.id, redaction.clone())])
     });
     let rule = KeyPruneRule { before: Rows::at(100), browsers_before: Rows::at(30) };
     let mut counts = [0; 3];

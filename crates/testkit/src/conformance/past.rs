@@ -72,7 +72,7 @@ pub fn redacted_versions_are_part_of_the_past(fixture: &Fixture) {
     let redacted = at(fixture, &store, 2, View::Basic)[1].id;
     fixture.write(|writer| {
         let redaction = Redaction { at: Rows::at(9), by: Rows::actor("ada") };
-        writer.redact(store.id, redacted, &redaction)
+        writer.redact(store.id, &[(redacted, redaction.clone())])
     });
     let past = at(fixture, &store, 2, View::Full);
     assert_eq!(past.iter().map(|it| it.path.is_some()).collect::<Vec<_>>(), [false, true]);
@@ -88,7 +88,7 @@ pub fn pruning_raises_the_horizon(fixture: &Fixture) {
     let horizon = || fixture.read(|reader| reader.horizon(store.id));
     let prune = |before| {
         let rule = PruneRule { before: Rows::moment(before), keep_newest: 1 };
-        fixture.write(|writer| writer.prune(&rule, 100).map(drop));
+        fixture.prune(&rule, 100);
     };
     assert_eq!(horizon(), None);
     prune(1);

@@ -417,6 +417,7 @@ pub fn changes_come_in_order_after_a_sequence(fixture: &Fixture) {
         Event::StoreUpdated,
         Event::StoreArchived,
         Event::StoreDeleted,
+        Event::Restarted,
     ];
     let changes: Vec<Change> =
         (1..).zip(events).map(|(number, event)| Rows::change(number, &store, event)).collect();
@@ -424,8 +425,13 @@ pub fn changes_come_in_order_after_a_sequence(fixture: &Fixture) {
     fixture.read(|reader| {
         assert_eq!(reader.changes(Sequence(0), 100)?, changes);
         assert_eq!(reader.changes(Sequence(2), 2)?, changes[2..4]);
-        assert_eq!(reader.changes(Sequence(6), 2)?, []);
-        assert_eq!(reader.newest_change()?, (Sequence(6), Rows::at(6)));
+        assert_eq!(reader.changes(Sequence(7), 2)?, []);
+        assert_eq!(reader.newest_change()?, (Sequence(7), Rows::at(7)));
+        // "Changes that have removed text, in order: redactions and deletions of stores."
+        let removals = [changes[2].clone(), changes[5].clone()];
+        assert_eq!(reader.removals(Sequence(0), 100)?, removals);
+        assert_eq!(reader.removals(Sequence(0), 1)?, removals[..1]);
+        assert_eq!(reader.removals(Sequence(3), 100)?, removals[1..]);
         Ok(())
     });
 }
@@ -493,7 +499,7 @@ pub fn the_oldest_change_and_the_last_of_a_store_are_known(fixture: &Fixture) {
     assert_eq!(fixture.read(|reader| reader.oldest_change()), Some((Sequence(1), Rows::at(1))));
     assert_eq!((changed_at(store.id), changed_at(other.id)), (Rows::at(2), Timestamp::MIN));
     let rule = PruneRule { before: Rows::at(2), keep_newest: 1 };
-    fixture.write(|writer| writer.prune(&rule, 10).map(drop));
+    fixture.prune(&rule, 10);
     assert_eq!(fixture.read(|reader| reader.oldest_change()), Some((Sequence(2), Rows::at(2))));
     assert_eq!(changed_at(store.id), Rows::at(2));
 }

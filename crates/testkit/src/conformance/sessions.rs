@@ -114,7 +114,7 @@ pub fn ended_sessions_that_no_version_names_are_pruned(fixture: &Fixture) {
         writer.put_key(&revoked)?;
         sessions.iter().try_for_each(|session| writer.put_session(session))?;
         writer.commit(&commit)?;
-        writer.redact(store.id, commit.version.id, &redaction)
+        writer.redact(store.id, &[(commit.version.id, redaction.clone())])
     });
     let mut counts = [0; 3];
     for count in &mut counts {

@@ -33,7 +33,7 @@ pub fn erasing_can_be_repeated_and_keeps_what_is_there(fixture: &Fixture) {
     fixture.write(|writer| {
         writer.commit(&Rows::commit(2, Some(&first), Some(&second)))?;
         let redaction = Redaction { at: Rows::at(3), by: Rows::actor("ada") };
-        writer.redact(store.id, first.version, &redaction)
+        writer.redact(store.id, &[(first.version, redaction.clone())])
     });
     for _ in 0..2 {
         fixture.backend.erase().expect("it erases");
@@ -65,7 +65,7 @@ pub fn an_erasure_is_pending_until_it_is_done(fixture: &Fixture) {
     fixture.write(|writer| {
         writer.commit(&Rows::commit(2, Some(&memory), Some(&changed)))?;
         let redaction = Redaction { at: Rows::at(3), by: Rows::actor("ada") };
-        writer.redact(first.id, memory.version, &redaction)
+        writer.redact(first.id, &[(memory.version, redaction.clone())])
     });
     let before = pending();
     assert_eq!(stores(), [first.id]);
@@ -77,7 +77,7 @@ pub fn an_erasure_is_pending_until_it_is_done(fixture: &Fixture) {
     let third = Rows::changed(&changed, 4, "/a", "later");
     fixture.write(|writer| {
         writer.commit(&Rows::commit(4, Some(&changed), Some(&third)))?;
-        writer.redact(first.id, changed.version, &again)
+        writer.redact(first.id, &[(changed.version, again.clone())])
     });
     erase(&before);
     assert_eq!(stores(), [first.id], "what was removed since is still pending");

@@ -239,7 +239,7 @@ pub fn refusals_are_bounded_and_removed_with_a_redaction(fixture: &Fixture) {
         writer.commit(&Rows::commit(1, None, Some(&first)))?;
         writer.commit(&Rows::commit(2, Some(&first), Some(&second)))?;
         let redaction = Redaction { at: Rows::at(5), by: Rows::actor("grace") };
-        writer.redact(store.id, first.version, &redaction)
+        writer.redact(store.id, &[(first.version, redaction.clone())])
     });
     fixture.read(|reader| {
         assert_eq!(reader.refusals(store.id, 10)?, kept[1..]);
@@ -265,9 +265,9 @@ pub fn redaction_takes_out_path_text_hash_and_size(fixture: &Fixture) {
         writer.commit(&created)?;
         writer.commit(&Rows::commit(2, Some(&first), Some(&second)))?;
         // In another store the version is not known, so nothing happens.
-        writer.redact(Rows::store(2).id, first.version, &redaction)?;
+        writer.redact(Rows::store(2).id, &[(first.version, redaction.clone())])?;
         assert!(writer.version(store.id, first.version, View::Full)?.expect("it").path.is_some());
-        writer.redact(store.id, first.version, &redaction)
+        writer.redact(store.id, &[(first.version, redaction.clone())])
     });
     let expected = quipu_core::model::Version {
         path: None,
@@ -324,9 +324,7 @@ fn numbers(numbers: &[u64]) -> Vec<Duration> {
 pub fn pruning_follows_its_rule(fixture: &Fixture) {
     let store = with_history(fixture);
     let prune = |before, keep_newest| {
-        fixture.write(|writer| {
-            writer.prune(&PruneRule { before: Rows::at(before), keep_newest }, 100).map(drop)
-        });
+        fixture.prune(&PruneRule { before: Rows::at(before), keep_newest }, 100);
     };
     prune(1, 2);
     assert_eq!(kept(fixture, &store), numbers(&[8, 7, 6, 5, 4, 3, 2, 1]));
@@ -339,25 +337,56 @@ pub fn pruning_follows_its_rule(fixture: &Fixture) {
     assert_eq!(fixture.backend.verify().expect("it verifies"), Vec::<String>::new());
 }
 
-/// "Removes at most `limit` versions … and returns how many it removed."
-pub fn pruning_stops_at_its_limit(fixture: &Fixture) {
+/// "Returns at most `limit` of them that a rule gives up. Called with each next place until there is none, it
+/// has returned all of them."
+pub fn what_a_rule_gives_up_is_found_page_by_page(fixture: &Fixture) {
     let store = with_history(fixture);
     let rule = PruneRule { before: Rows::at(100), keep_newest: 1 };
-    for (pruned_count, left_count) in [(3, 5), (3, 2), (1, 1), (0, 1)] {
-        fixture.write(|writer| {
-            assert_eq!(writer.prune(&rule, 3)?, pruned_count);
-            Ok(())
-        });
-        assert_eq!(kept(fixture, &store).len(), left_count);
+    let all = fixture.prunable(&rule, 100);
+    assert_eq!(all.len(), 7);
+    assert!(all.iter().all(|(of, _)| *of == store.id));
+    for limit in 1..=8 {
+        let mut found = fixture.prunable(&rule, limit);
+        found.sort_unstable();
+        let mut all = all.clone();
+        all.sort_unstable();
+        assert_eq!(found, all, "at most {limit}");
     }
 }
 
-/// "Changes made before the same moment leave the feed, except the newest."
-pub fn pruning_trims_the_feed_but_not_its_newest_change(fixture: &Fixture) {
+/// "Removes those of these versions of a store that the rule still gives up, and returns how many."
+pub fn pruning_looks_again(fixture: &Fixture) {
+    let store = with_history(fixture);
+    let other = Rows::store(9);
+    fixture.with_stores(&[&other]);
+    let rule = PruneRule { before: Rows::at(100), keep_newest: 1 };
+    let all: Vec<_> = fixture.prunable(&rule, 100).into_iter().map(|(_, id)| id).collect();
+    let prune = |rule: PruneRule, store, ids: &[quipu_core::model::VersionId]| {
+        let mut count = 0;
+        fixture.write(|writer| {
+            count = writer.prune(&rule, store, ids)?;
+            Ok(())
+        });
+        count
+    };
+    assert_eq!(prune(rule, other.id, &all), 0, "they are of another store");
+    assert_eq!(prune(PruneRule { before: Rows::at(1), ..rule }, store.id, &all), 0);
+    assert_eq!(prune(rule, store.id, &all[..3]), 3);
+    assert_eq!(prune(rule, store.id, &all), 4, "three of them are gone");
+    assert_eq!(kept(fixture, &store).len(), 1);
+}
+
+/// "Removes the oldest changes, at most `limit` of them, that were made before a moment, but never the newest of
+/// all; returns how many it removed."
+pub fn the_feed_is_trimmed_but_not_its_newest_change(fixture: &Fixture) {
     with_history(fixture);
-    for (before, first_left) in [(4, 4), (100, 8)] {
-        let rule = PruneRule { before: Rows::at(before), keep_newest: 100 };
-        fixture.write(|writer| writer.prune(&rule, 100).map(drop));
+    for (before, limit, trimmed_count, first_left) in
+        [(4, 100, 3, 4), (100, 2, 2, 6), (100, 100, 2, 8), (100, 100, 0, 8)]
+    {
+        fixture.write(|writer| {
+            assert_eq!(writer.trim_changes(Rows::at(before), limit)?, trimmed_count);
+            Ok(())
+        });
         let changes = fixture.read(|reader| reader.changes(Sequence(0), 100));
         assert_eq!(changes[0].sequence, Sequence(first_left));
         assert_eq!(changes[changes.len() - 1].sequence, Sequence(8));

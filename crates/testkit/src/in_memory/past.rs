@@ -24,7 +24,8 @@ impl State {
     }
 
     /// Returns at most `limit` versions that the rule gives up.
-    pub(super) fn prunable(&self, rule: &PruneRule, limit: usize) -> Vec<VersionId> {
+    /// Returns all versions that a rule gives up.
+    pub(super) fn given_up(&self, rule: &PruneRule) -> Vec<(StoreId, VersionId)> {
         let is_pruned = |version: &Version| {
             let is_alive = self.memories.values().any(|memory| memory.id == version.memory);
             let of_memory =
@@ -37,8 +38,7 @@ impl State {
         self.versions
             .values()
             .filter(|version| is_pruned(version))
-            .take(limit)
-            .map(|version| version.id)
+            .map(|version| (version.store, version.id))
             .collect()
     }
 

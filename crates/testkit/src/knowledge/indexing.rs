@@ -171,7 +171,7 @@ pub fn an_index_that_missed_changes_is_rebuilt(fixture: &Fixture) {
     library.clock.advance(Duration::from_hours(24 * 60));
     library.put("/c", "tea");
     let rule = PruneRule { before: library.clock_now(), keep_newest: 1 };
-    fixture.write(|writer| writer.prune(&rule, usize::MAX).map(drop));
+    fixture.prune(&rule, usize::MAX);
     assert_eq!(library.find_sorted("tea"), ["/b", "/c", "/kept"]);
     assert_sound(&library);
 }

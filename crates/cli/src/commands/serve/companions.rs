@@ -1,13 +1,15 @@
 //! Background threads of the server: followers of the change feed, retention, webhooks.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use quipu_core::Engine;
+use quipu_core::engine::Pruned;
+use quipu_core::{Engine, Error};
 use quipu_server::App;
-use quipu_server::webhooks::{self, Delivering, Endpoint, Pauses};
+use quipu_server::webhooks::{self, Delivered, Delivering, Endpoint, Pauses};
 
 use crate::context::Data;
 use crate::settings::Settings;
@@ -92,8 +94,9 @@ impl Companions {
 
 fn prune_until(engine: &Engine, every: Duration, stop: &Stop) {
     loop {
-        match engine.prune() {
-            Ok(pruned) => tracing::info!(
+        match prune(engine, every) {
+            Ok(None) => {}
+            Ok(Some(pruned)) => tracing::info!(
                 versions = pruned.versions_count,
                 memories = pruned.memories_count,
                 events = pruned.events_count,
@@ -111,7 +114,34 @@ fn prune_until(engine: &Engine, every: Duration, stop: &Stop) {
     }
 }
 
-/// Delivers to one endpoint, while no other server on the same data directory does.
+/// Prunes, unless another server does or the clock is not to be trusted. With a wrong clock it would remove what is
+/// not old, for all servers that share the data.
+fn prune(engine: &Engine, every: Duration) -> Result<Option<Pruned>, Error> {
+    if let Some(skew) = engine.clock_skew()? {
+        tracing::warn!(%skew, "nothing is pruned by this server");
+        return Ok(None);
+    }
+    if let Some(gap) = engine.clock_gap()? {
+        let hours = gap.as_secs() / (60 * 60);
+        tracing::info!(
+            hours,
+            "nothing is pruned until something is written: the clock is far ahead of the newest change"
+        );
+        return Ok(None);
+    }
+    // Renewed by the same server before it ends.
+    if !engine.lease("prune", every.saturating_mul(2))? {
+        return Ok(None);
+    }
+    engine.prune().map(Some)
+}
+
+/// How long a server may deliver without renewing its lease, and how often it is renewed. In between a delivery
+/// may be attempted, which takes up to 15 s.
+const DELIVERY_LEASE: Duration = Duration::from_mins(2);
+const RENEW_EVERY: Duration = Duration::from_secs(20);
+
+/// Delivers to one endpoint, while no other server does, on this host or another one.
 fn deliver_until(
     engine: &Engine,
     endpoint: &Endpoint,
@@ -120,15 +150,59 @@ fn deliver_until(
     stop: &Stop,
 ) {
     let Some(_lease) = lease(&directory.join(endpoint.lease_name()), stop) else { return };
-    let is_stopped = || stop.is_set();
-    while let Err(error) = webhooks::deliver(engine, endpoint, delivering, &is_stopped) {
-        if stop.is_set() {
-            return;
+    let shared = SharedLease::new(engine, endpoint.lease_name());
+    while !stop.is_set() {
+        if !shared.is_held() {
+            if stop.is_set_within(LEASE_PAUSE) {
+                return;
+            }
+            continue;
         }
-        tracing::error!(%error, url = endpoint.url, "a webhook cannot read the change feed");
-        if stop.is_set_within(WEBHOOK_PAUSE) {
-            return;
+        let is_over = || stop.is_set() || !shared.is_held();
+        match webhooks::deliver(engine, endpoint, delivering, &is_over) {
+            Ok(Delivered::Stopped) => {}
+            Ok(Delivered::Disabled) => return,
+            Err(_) if stop.is_set() => return,
+            Err(error) => {
+                tracing::error!(%error, url = endpoint.url, "a webhook cannot read the change feed");
+                if stop.is_set_within(WEBHOOK_PAUSE) {
+                    return;
+                }
+            }
         }
+    }
+}
+
+/// A lease that servers of several hosts share, renewed while somebody asks for it.
+struct SharedLease<'e> {
+    engine: &'e Engine,
+    name: String,
+    /// When it was last asked for, and whether this server has it.
+    state: Cell<Option<(Instant, bool)>>,
+}
+
+impl<'e> SharedLease<'e> {
+    fn new(engine: &'e Engine, name: String) -> Self {
+        Self { engine, name, state: Cell::new(None) }
+    }
+
+    /// Returns whether this server has the lease. One that cannot be renewed is given up.
+    fn is_held(&self) -> bool {
+        if let Some((at, is_held)) = self.state.get()
+            && at.elapsed() < RENEW_EVERY
+        {
+            return is_held;
+        }
+        let at = Instant::now();
+        let is_held = match self.engine.lease(&self.name, DELIVERY_LEASE) {
+            Ok(is_held) => is_held,
+            Err(error) => {
+                tracing::warn!(%error, "the lease of a webhook could not be renewed");
+                false
+            }
+        };
+        self.state.set(Some((at, is_held)));
+        is_held
     }
 }
 

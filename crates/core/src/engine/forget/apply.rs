@@ -95,9 +95,6 @@ impl Run<'_> {
         receipt.stores = plan.stores.iter().map(|store| store.store).collect();
         receipt.remarks = remarks;
         receipt.unreachable = unreachable;
-        for store in &plan.stores {
-            self.apply_to_store(ledger, store, &mut receipt)?;
-        }
         for hit in &plan.sessions {
             self.apply_to_session(ledger, hit, &mut receipt)?;
         }
@@ -116,6 +113,10 @@ impl Run<'_> {
                 let after = CopyMade { target, ..copy.clone() };
                 ledger.writer.put_copy_made(&after, COPIES_MADE_KEPT)?;
             }
+        }
+        // Last, because all other writers wait for the stamps of these changes.
+        for store in &plan.stores {
+            self.apply_to_store(ledger, store, &mut receipt)?;
         }
         // Sessions, labels and refusals have lost text too, and something may be left of what somebody has
         // changed by hand. One erasure covers all files, whichever store asks for it.
@@ -189,9 +190,8 @@ impl Run<'_> {
             }
         }
         let planned: Vec<_> = plan.versions.iter().map(|version| version.id).collect();
-        for id in planned.iter().chain(&made) {
-            redact_version(ledger, self.actor, (store.id, *id))?;
-        }
+        let all: Vec<_> = planned.iter().chain(&made).copied().collect();
+        redact_versions(ledger, self.actor, (store.id, &all))?;
         receipt.versions.extend(planned);
         for refusal in &plan.refusals {
             ledger.writer.remove_refusal(refusal)?;
@@ -307,17 +307,22 @@ fn set_tombstones(
     Ok(())
 }
 
-/// Redacts one version and records it in the feed.
-pub(in super::super) fn redact_version(
+/// Redacts versions of a store and records it in the feed.
+pub(in super::super) fn redact_versions(
     ledger: &mut Ledger<'_>,
     actor: &Actor,
-    (store, id): (StoreId, VersionId),
+    (store, ids): (StoreId, &[VersionId]),
 ) -> Result<(), Error> {
-    existing_version(ledger.reader(), store, id, View::Basic)?;
-    let stamp = ledger.stamp()?;
-    let redaction = Redaction { at: stamp.at, by: actor.clone() };
-    ledger.writer.redact(store, id, &redaction)?;
-    ledger.record(stamp, store, Event::Redacted(id))
+    for id in ids {
+        existing_version(ledger.reader(), store, *id, View::Basic)?;
+    }
+    let mut redactions = Vec::with_capacity(ids.len());
+    for id in ids {
+        let stamp = ledger.stamp()?;
+        redactions.push((*id, Redaction { at: stamp.at, by: actor.clone() }));
+        ledger.record(stamp, store, Event::Redacted(*id))?;
+    }
+    ledger.writer.redact(store, &redactions)
 }
 
 /// Returns an empty receipt.

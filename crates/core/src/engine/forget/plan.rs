@@ -96,7 +96,7 @@ fn complete(
     Ok(plan)
 }
 
-fn stores_in(reader: &dyn Reader, scope: &Scope) -> Result<Vec<Store>, Error> {
+pub(super) fn stores_in(reader: &dyn Reader, scope: &Scope) -> Result<Vec<Store>, Error> {
     match &scope.stores {
         Some(ids) => ids.iter().map(|id| existing_store(reader, *id)).collect(),
         None => all_stores(reader, scope.workspace, Archived::Show),

@@ -182,6 +182,10 @@ impl Backend for PastBackend {
         self.inner.condition()
     }
 
+    fn clock(&self) -> Result<Option<Timestamp>, Error> {
+        self.inner.clock()
+    }
+
     fn verify(&self) -> Result<Vec<String>, Error> {
         self.inner.verify()
     }

@@ -46,7 +46,8 @@ pub(crate) fn follow(server: &Server) {
 /// Returns the sequences of the events in a text.
 fn ids(text: &str) -> Vec<u64> {
     let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
-    ids.map(|id| id.parse().expect("a number")).collect()
+    let number = |id: &str| id.split('-').next().and_then(|number| number.parse().ok());
+    ids.map(|id| number(id).expect("a number")).collect()
 }
 
 /// Reads a stream until it has delivered a change.
@@ -65,7 +66,8 @@ async fn events_come_as_they_happen_and_can_be_resumed() {
     let mut live = events(&server, "/quipu/events", &[]).await;
     let store = server.store("s").await;
     let event = next(&mut live).await;
-    assert!(event.starts_with("id: 1\nevent: memory_store.created\ndata: {"), "{event}");
+    assert!(event.starts_with("id: 1-"), "{event}");
+    assert!(event.contains("\nevent: memory_store.created\ndata: {"), "{event}");
     server.memory(&store, "/a", "secret text").await;
     let event = next(&mut live).await;
     let data = event.split("data: ").nth(1).expect("data").trim();
@@ -75,11 +77,46 @@ async fn events_come_as_they_happen_and_can_be_resumed() {
     assert!(data["memory_version"]["content"].is_null());
 
     let mut resumed = events(&server, "/quipu/events", &[("last-event-id", "1")]).await;
-    assert!(next(&mut resumed).await.starts_with("id: 2\n"));
+    assert!(next(&mut resumed).await.starts_with("id: 2-"));
     let mut all = events(&server, "/quipu/events?after=0", &[]).await;
     let both = next(&mut all).await;
-    assert!(both.contains("id: 1\n") && both.contains("id: 2\n"));
+    assert!(both.contains("id: 1-") && both.contains("id: 2-"));
     server.get("/quipu/events?after=x").await.invalid();
+}
+
+/// After a failover that lost the newest changes, or a restored backup.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_has_seen_another_feed_is_told_to_start_over() {
+    let server = server();
+    follow(&server);
+    let store = server.store("s").await;
+    let mut live = events(&server, "/quipu/events?after=0", &[]).await;
+    server.memory(&store, "/a", "x").await;
+    let known = loop {
+        let text = next(&mut live).await;
+        let id = text.lines().filter_map(|line| line.strip_prefix("id: ")).next_back();
+        if let Some(id) = id.filter(|id| id.starts_with("2-")) {
+            break id.to_owned();
+        }
+    };
+    server.memory(&store, "/b", "x").await;
+    let mut resumed = events(&server, "/quipu/events", &[("last-event-id", &known)]).await;
+    assert!(next(&mut resumed).await.starts_with("id: 3-"));
+    // Another change has the number, or none has it yet.
+    for (number, seen) in (3..).zip(["2-1", "3-1", "100-1", "100"]) {
+        let mut lost = events(&server, "/quipu/events", &[("last-event-id", seen)]).await;
+        let text = next(&mut lost).await;
+        assert_eq!(ids(&text), [number], "{seen}: {text}");
+        assert!(text.contains("event: gap\n") && !text.contains("memory_version"), "{text}");
+        // What it reads now has everything until then; it goes on from there.
+        let path = format!("/{seen}");
+        server.memory(&store, &path, "x").await;
+        let text = next(&mut lost).await;
+        assert!(text.contains(&format!("\"path\":\"{path}\"")), "{seen}: {text}");
+    }
+    for invalid in ["2-", "-1", "2-x"] {
+        server.get(&format!("/quipu/events?after={invalid}")).await.invalid();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +128,7 @@ async fn events_of_one_store_and_of_allowed_stores_only() {
     let id = second.rsplit('/').next().unwrap();
     let mut of_second = events(&server, &format!("/quipu/events?after=0&store={id}"), &[]).await;
     let text = next(&mut of_second).await;
-    assert!(text.contains("id: 2\n") && text.contains("id: 4\n") && !text.contains("id: 3\n"));
+    assert!(text.contains("id: 2-") && text.contains("id: 4-") && !text.contains("id: 3-"));
     let key = server.new_key(Role::ReadOnly, Some(vec![id.parse().unwrap()]));
     let limited = Server { key, ..server };
     let mut allowed = events(&limited, "/quipu/events?after=0", &[]).await;
