@@ -25,11 +25,15 @@ impl Draw {
         usize::try_from(self.0 >> 33).expect("it is small") % end
     }
 
+    fn one_of<T: Copy, const COUNT: usize>(&mut self, choices: [T; COUNT]) -> T {
+        *choices.get(self.below(COUNT)).expect("it is below their number")
+    }
+
     fn cut(&mut self) -> Cut {
         Cut {
-            from: [Side::Client, Side::Server][self.below(2)],
+            from: self.one_of([Side::Client, Side::Server]),
             at: 1 + self.below(40),
-            packet: [Packet::Lost, Packet::Half, Packet::Delivered][self.below(3)],
+            packet: self.one_of([Packet::Lost, Packet::Half, Packet::Delivered]),
             server: if self.below(20) == 0 { proxy::Server::Waiting } else { proxy::Server::Told },
         }
     }
@@ -54,10 +58,11 @@ impl Tally {
                 &self.refused
             }
         };
-        list.lock().unwrap().push(at.to_owned());
+        list.lock().expect("no panic").push(at.to_owned());
     }
 }
 
+#[expect(clippy::print_stdout, reason = "how much was broken is worth a look")]
 #[test]
 fn connections_that_break_at_random_lose_and_duplicate_nothing() {
     let fixture = fixture();
@@ -101,7 +106,7 @@ fn connections_that_break_at_random_lose_and_duplicate_nothing() {
     });
     proxy.arm(&[]);
     let count = |list: &Mutex<Vec<String>>, allowed: &[usize]| {
-        let list = list.lock().unwrap();
+        let list = list.lock().expect("no panic");
         for at in list.iter() {
             let found = versions_count(&fixture.server, fixture.store, at);
             assert!(allowed.contains(&found), "{at} has {found} versions");

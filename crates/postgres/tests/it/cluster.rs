@@ -30,22 +30,10 @@ pub(crate) struct Options {
     pub(crate) settings: Vec<&'static str>,
     /// Lines of `pg_hba.conf` that come first.
     pub(crate) rules: &'static str,
-    /// Whether it waits for the disk.
-    pub(crate) durability: Durability,
     /// Where its directory is, if that matters.
     pub(crate) place: Option<PathBuf>,
     /// The socket directory of the server that this one replicates.
     pub(crate) replicates: Option<PathBuf>,
-}
-
-/// Whether a server waits for the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// No test looks at what a loss of power leaves, and many tests share the disk.
-    #[default]
-    Off,
-    /// As in use.
-    On,
 }
 
 /// A database of its own on the cluster.
@@ -104,7 +92,7 @@ impl Cluster {
         );
         let directory = match &options.place {
             Some(place) => tempfile::tempdir_in(place).expect("a directory can be made").keep(),
-            None => directory_for(options.durability),
+            None => new_directory(),
         };
         let port = if options.certificate.is_some() { free_port() } else { PORT };
         let script = script(&directory, &programs, port, options);
@@ -241,15 +229,11 @@ impl Drop for Holder {
     }
 }
 
-/// Returns a new directory: in memory, if nobody waits for the disk anyway. Copying the template for each test takes
-/// ten times as long on a disk.
-fn directory_for(durability: Durability) -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    let in_memory =
-        || (durability == Durability::Off).then(|| tempfile::tempdir_in(memory).ok()).flatten();
-    let directory =
-        in_memory().unwrap_or_else(|| tempfile::tempdir().expect("a directory can be made"));
-    directory.keep()
+/// Returns a new directory, in memory where that is possible: copying the template for each test takes ten times as
+/// long on a disk.
+fn new_directory() -> PathBuf {
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    directory.expect("a directory can be made").keep()
 }
 
 /// Returns what the shell does that watches over a server.
@@ -280,10 +264,8 @@ fn script(directory: &Path, programs: &Path, port: u16, options: &Options) -> St
         ),
     };
     rules.insert_str(0, options.rules);
-    let durability = match options.durability {
-        Durability::Off => "-c fsync=off -c full_page_writes=off",
-        Durability::On => "-c fsync=on -c full_page_writes=on",
-    };
+    // No test looks at what a loss of power leaves, and many tests share the disk.
+    let durability = "-c fsync=off -c full_page_writes=off";
     let settings: Vec<_> =
         options.settings.iter().map(|setting| format!(" -c '{setting}'")).collect();
     let settings = settings.concat();

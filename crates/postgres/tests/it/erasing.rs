@@ -159,20 +159,16 @@ fn redactions_of_many_stores_and_their_writers_do_not_wait_for_each_other_in_a_c
     let stores: Vec<_> = new.collect();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        for (number, server) in servers.iter().enumerate() {
-            for writer in 0..6 {
-                let (stores, is_over) = (&stores, &is_over);
-                scope.spawn(move || {
-                    for turn in 0.. {
-                        if is_over.load(Ordering::SeqCst) {
-                            return;
-                        }
-                        let store = stores[(turn * 5 + writer) % STORES];
-                        let at = format!("/{number}/{writer}");
-                        server.put(store, &at, &format!("{turn}")).expect("it is written");
-                    }
-                });
-            }
+        for (writer, server) in servers.iter().cycle().take(12).enumerate() {
+            let (stores, is_over) = (&stores, &is_over);
+            scope.spawn(move || {
+                let mut turn = 0;
+                while !is_over.load(Ordering::SeqCst) {
+                    let store = stores[(turn * 5 + writer) % STORES];
+                    server.put(store, &format!("/{writer}"), &format!("{turn}")).expect("written");
+                    turn += 1;
+                }
+            });
         }
         for round in 0..4 {
             let text = canary(&format!("round-{round}"));

@@ -35,7 +35,7 @@ fn write_through(proxy: &Proxy, fixture: &Fixture, server: &Server, cuts: &[Cut]
     let written = server.put(fixture.store, &at, "text");
     let broken_count = proxy.broken_count();
     proxy.arm(&[]);
-    written.unwrap_or_else(|error| panic!("{cuts:?}: {error:?}"));
+    assert!(written.is_ok(), "{cuts:?}: {:?}", written.err());
     assert_eq!(versions_count(&fixture.server, fixture.store, &at), 1, "{cuts:?}");
     broken_count
 }

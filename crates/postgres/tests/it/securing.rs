@@ -1,6 +1,7 @@
 //! Encrypted connections, and whom they prove to reach.
 
 use std::fs;
+use std::path::Path;
 
 use quipu_core::ErrorKind;
 use quipu_postgres::{PostgresBackend, PostgresSettings};
@@ -8,10 +9,9 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::cluster::{Cluster, Options};
 
-#[test]
-fn the_mode_of_the_connection_says_what_is_verified() {
-    let directory = tempfile::tempdir().expect("a temporary directory can be made");
-    let file = |name: &str| directory.path().join(name);
+/// A cluster that speaks TLS, and the certificates to verify it with.
+fn encrypted(directory: &Path) -> Cluster {
+    let file = |name: &str| directory.join(name);
     let ca_key = KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("valid names");
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -32,11 +32,17 @@ fn the_mode_of_the_connection_says_what_is_verified() {
     ] {
         fs::write(file(name), pem).expect("it is written");
     }
-    let cluster = Cluster::start(&Options {
+    Cluster::start(&Options {
         certificate: Some((file("server.pem"), file("server.key"))),
         rules: "hostssl all guarded all scram-sha-256\\n",
         ..Options::default()
-    });
+    })
+}
+
+#[test]
+fn passwords_are_bound_to_the_encrypted_connection() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let cluster = encrypted(directory.path());
     let sql = "SET password_encryption = 'scram-sha-256';
         CREATE ROLE guarded LOGIN SUPERUSER PASSWORD 'right'";
     cluster.sql("postgres", sql);
@@ -48,7 +54,8 @@ fn the_mode_of_the_connection_says_what_is_verified() {
         PostgresBackend::open(&PostgresSettings::new(url)).map(drop)
     };
     for word in ["require", "prefer", "disable"] {
-        bound(word, "right").unwrap_or_else(|error| panic!("{word}: {error:?}"));
+        let opened = bound(word, "right");
+        assert!(opened.is_ok(), "{word}: {:?}", opened.err());
         let error = bound(word, "wrong").expect_err("the password is wrong");
         assert!(error.message().contains("authentication failed"), "{error:?}");
     }
@@ -59,6 +66,13 @@ fn the_mode_of_the_connection_says_what_is_verified() {
     );
     let error = PostgresBackend::open(&PostgresSettings::new(url)).map(drop).expect_err("refused");
     assert!(error.message().contains("did not prove"), "{error:?}");
+}
+
+#[test]
+fn the_mode_of_the_connection_says_what_is_verified() {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let file = |name: &str| directory.path().join(name);
+    let cluster = encrypted(directory.path());
     let open = |host: &str, mode: &str, root: Option<&str>| {
         let root = root.map_or_else(String::new, |name| {
             format!("&sslrootcert={}", file(name).display().to_string().replace('/', "%2F"))
@@ -73,7 +87,8 @@ fn the_mode_of_the_connection_says_what_is_verified() {
         ("127.0.0.1", "require", None),
         ("127.0.0.1", "prefer", None),
     ] {
-        open(host, mode, root).unwrap_or_else(|error| panic!("{host} {mode}: {error:?}"));
+        let opened = open(host, mode, root);
+        assert!(opened.is_ok(), "{host} {mode}: {:?}", opened.err());
     }
     for (host, mode, root) in [
         // The certificate is for another name.

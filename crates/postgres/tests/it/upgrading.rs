@@ -37,22 +37,19 @@ fn servers_go_on_while_the_schema_is_expanded() {
     let servers = [&fixture.server, &Server::open(&fixture.database.settings())];
     let (is_over, written) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
-        for (number, server) in servers.iter().enumerate() {
-            for writer in 0..4 {
-                let (is_over, written, store) = (&is_over, &written, fixture.store);
-                scope.spawn(move || {
-                    for turn in 0.. {
-                        if is_over.load(Ordering::SeqCst) {
-                            return;
-                        }
-                        let at = format!("/{number}/{writer}/{turn}");
-                        server.put(store, &at, "text").expect("it is written");
-                        let memory = server.engine.memory_at(store, &path(&at), View::Full);
-                        memory.expect("it is read");
-                        written.fetch_add(1, Ordering::SeqCst);
-                    }
-                });
-            }
+        for (writer, server) in servers.iter().cycle().take(8).enumerate() {
+            let (is_over, written, store) = (&is_over, &written, fixture.store);
+            scope.spawn(move || {
+                let mut turn = 0;
+                while !is_over.load(Ordering::SeqCst) {
+                    let at = format!("/{writer}/{turn}");
+                    server.put(store, &at, "text").expect("it is written");
+                    let memory = server.engine.memory_at(store, &path(&at), View::Full);
+                    memory.expect("it is read");
+                    written.fetch_add(1, Ordering::SeqCst);
+                    turn += 1;
+                }
+            });
         }
         let enough = |from: usize| {
             while written.load(Ordering::SeqCst) < from + 30 {
