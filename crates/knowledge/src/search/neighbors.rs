@@ -42,19 +42,15 @@ impl Directories {
         let places = places.collect::<Result<Vec<_>, _>>()?;
         let paths = segments.iter().map(|_| OnceCell::new()).collect();
         let reading = Reading { segments, places, paths };
+        let wanted = reading.bits(documents)?;
         let mut directories = Self::default();
-        for key in reading.keys(documents)? {
+        for key in reading.keys(&wanted)? {
             let members = reading.members(key)?;
             directories.members.push(members);
         }
-        let mut wanted: HashMap<usize, Bits> = HashMap::new();
-        for (number, doc) in documents {
-            let count = reading.segment(*number)?.count(Space::Memories);
-            wanted.entry(*number).or_insert_with(|| Bits::none(count)).insert(*doc)?;
-        }
         for (directory, members) in directories.members.iter().enumerate() {
             for (at, document @ (number, doc)) in members.iter().enumerate() {
-                if wanted.get(number).is_some_and(|wanted| wanted.contains(*doc)) {
+                if wanted.get(*number).is_some_and(|wanted| wanted.contains(*doc)) {
                     directories.places.insert(*document, Place { directory, at });
                 }
             }
@@ -94,21 +90,29 @@ impl<'v, 'c> Reading<'_, 'v, 'c> {
         Ok(segment.segment())
     }
 
-    /// Returns the distinct directories of some documents.
-    fn keys(&self, documents: &[Document]) -> Result<Vec<DirectoryKey>, IndexError> {
+    /// Returns which documents of each segment some documents are.
+    fn bits(&self, documents: &[Document]) -> Result<Vec<Bits>, IndexError> {
+        let count = |(_, segment): &(_, Evaluator<'_, '_>)| {
+            Bits::none(segment.segment().count(Space::Memories))
+        };
+        let mut bits: Vec<_> = self.segments.iter().map(count).collect();
+        for (number, doc) in documents {
+            bits.get_mut(*number).ok_or(IndexError::Damaged)?.insert(*doc)?;
+        }
+        Ok(bits)
+    }
+
+    /// Returns the distinct directories of some documents of each segment.
+    fn keys(&self, documents: &[Bits]) -> Result<Vec<DirectoryKey>, IndexError> {
         let mut keys = Vec::new();
-        for (number, ((store, segment), places)) in
-            self.segments.iter().zip(&self.places).enumerate()
+        for (((store, _), places), documents) in
+            self.segments.iter().zip(&self.places).zip(documents)
         {
-            let mut wanted = Bits::none(segment.segment().count(Space::Memories));
-            for (_, doc) in documents.iter().filter(|(of, _)| *of == number) {
-                wanted.insert(*doc)?;
-            }
-            if wanted.is_empty() {
+            if documents.is_empty() {
                 continue;
             }
             for (place, doc) in (0..).zip(places.order()) {
-                if wanted.contains(doc) {
+                if documents.contains(doc) {
                     keys.push((*store, places.directory_at(place)?.hash));
                 }
             }
