@@ -7,6 +7,7 @@ mod hooks;
 mod limits;
 mod platform;
 mod upstream;
+mod vectors;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -23,6 +24,7 @@ pub(crate) use hooks::{HooksTable, RulesTable};
 
 use crate::failure::Failure;
 pub(crate) use upstream::{Auth, UpstreamTable};
+pub(crate) use vectors::VectorsTable;
 
 use database::DatabaseTable;
 pub(crate) use database::{DatabaseSettings, has_password, is_url, without_passwords};
@@ -123,18 +125,6 @@ struct File {
     vectors: VectorsTable,
     hooks: HooksTable,
     rules: RulesTable,
-}
-
-/// What makes vectors; see `docs/vectors.md`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct VectorsTable {
-    pub(crate) model: Option<String>,
-    pub(crate) endpoint: Option<String>,
-    pub(crate) endpoint_model: Option<String>,
-    pub(crate) endpoint_key_file: Option<PathBuf>,
-    pub(crate) question_prefix: Option<String>,
-    pub(crate) passage_prefix: Option<String>,
 }
 
 /// Which file names are special; see `docs/mount.md`.

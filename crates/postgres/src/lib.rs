@@ -26,6 +26,7 @@ mod queue;
 mod remains;
 mod retry;
 mod rows;
+mod runtime;
 mod settings;
 mod sync;
 mod tls;
@@ -41,13 +42,12 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use quipu_core::Error;
 use quipu_core::backend::{
     Backend, Condition, Erasure, PendingErasure, Purpose, ReadWork, Remains, Sequence, WatchWork,
     WriteWork,
 };
 use quipu_core::model::Timestamp;
-use quipu_core::{Error, ErrorKind};
-use tokio::runtime::{Builder, Handle, Runtime};
 
 use connect::Connector;
 use error::{Consequence, Failure};
@@ -59,6 +59,7 @@ use presence::Presence;
 use retry::Backoff;
 use rows::Rows;
 use rows::upkeep::{self, Totals};
+use runtime::Background;
 use transaction::{Scope, Shared, Terms, Transaction};
 use write::{Ended, Pause, Route, Write};
 
@@ -66,9 +67,6 @@ pub use migrate::{Migrated, Step};
 pub use settings::{
     DEFAULT_SCHEMA, Listening, PostgresSettings, PreparedStatements, without_password,
 };
-
-/// How many threads drive connections. They only move bytes.
-const RUNTIME_THREADS: usize = 2;
 
 /// How old the cached counts of stores, memories and versions may be, and estimates of them.
 const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
@@ -89,38 +87,7 @@ pub struct PostgresBackend {
     presence: Arc<Presence>,
     totals: Mutex<Option<(Instant, Totals)>>,
     /// Last, so that the connections are dropped while it still runs.
-    runtime: Background,
-}
-
-/// The runtime that drives the connections.
-struct Background(Option<Runtime>);
-
-impl Background {
-    fn new() -> Result<Self, Error> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(RUNTIME_THREADS)
-            .thread_name("quipu-postgres")
-            .enable_all()
-            .build();
-        let failed = "could not start the database runtime";
-        let runtime = runtime.map_err(|error| {
-            Error::new(ErrorKind::StorageUnavailable, failed).with_source(error)
-        })?;
-        Ok(Self(Some(runtime)))
-    }
-
-    fn handle(&self) -> &Handle {
-        self.0.as_ref().expect("the runtime is there until this is dropped").handle()
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        // Waiting for it to end would block, which is forbidden where this may be dropped.
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
+    _runtime: Background,
 }
 
 /// Brings the schema of a database up to date.
@@ -188,7 +155,7 @@ impl PostgresBackend {
             direct,
             feed: Feed::new(listener),
             totals: Mutex::default(),
-            runtime,
+            _runtime: runtime,
         })
     }
 
@@ -502,9 +469,6 @@ impl Backend for PostgresBackend {
 
 impl fmt::Debug for PostgresBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresBackend")
-            .field("settings", &self.settings)
-            .field("runtime", &self.runtime.0.is_some())
-            .finish_non_exhaustive()
+        f.debug_struct("PostgresBackend").field("settings", &self.settings).finish_non_exhaustive()
     }
 }

@@ -21,11 +21,15 @@
 //! they were before it waited for the lock.
 
 mod locks;
+mod members;
+mod terms;
+
+pub(crate) use terms::Terms;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use quipu_core::Error;
 use quipu_core::backend::{Change, Commit, Sequence};
@@ -40,13 +44,7 @@ use crate::overlay::Overlay;
 use crate::partition::{self, Partition, Rewriting, Use};
 use crate::pool::Pooled;
 use crate::values::{Bits, Columns as _, List, Param, number};
-
-/// How much longer than the server the client waits for an answer.
-const ANSWER_MARGIN: Duration = Duration::from_secs(5);
-
-/// How long a read may pause. What it reads may be written to something slow, but it keeps the server from
-/// cleaning up.
-const READ_IDLE_MAX: Duration = Duration::from_mins(10);
+use members::Member;
 
 /// What a write locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,60 +55,6 @@ pub(crate) enum Scope {
     Administration,
     /// Everything.
     Exclusive,
-}
-
-/// The statements that begin transactions, and how long to wait for answers.
-#[derive(Clone, Debug)]
-pub(crate) struct Terms {
-    pub(crate) begin_read: String,
-    pub(crate) begin_write: String,
-    pub(crate) commit: String,
-    pub(crate) answer_timeout: Duration,
-    /// What every transaction sets, but for how long it may be idle.
-    settings: String,
-}
-
-impl Terms {
-    pub(crate) fn new(
-        schema: &str,
-        (statement_timeout, lock_timeout): (Duration, Duration),
-    ) -> Self {
-        let statement_ms = statement_timeout.as_millis().max(1);
-        let lock_ms = lock_timeout.as_millis().max(1);
-        // The server does not notice when the way to a client breaks. The locks of such a transaction are
-        // released before those who wait for them give up.
-        let write_idle_ms = (lock_ms / 2).max(1);
-        // Compiling a plan takes hundreds of milliseconds, and the server overestimates statements over
-        // partitions so much that it would. Planning them again for each run takes 2 ms, ten times what they
-        // run; the statements of writes are point lookups, for which one plan is as good as another.
-        //
-        // `LOCAL`, because a pooler may give the connection to somebody else after the transaction.
-        let settings = format!(
-            "SET LOCAL search_path = {schema}; SET LOCAL jit = off; \
-             SET LOCAL statement_timeout = {statement_ms}; \
-             SET LOCAL lock_timeout = {lock_ms}; \
-             SET LOCAL idle_in_transaction_session_timeout ="
-        );
-        Self {
-            begin_read: begin_read(&settings, READ_IDLE_MAX),
-            begin_write: format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan; \
-                 {settings} {write_idle_ms}"
-            ),
-            commit: format!("NOTIFY {schema}; COMMIT"),
-            answer_timeout: statement_timeout + ANSWER_MARGIN,
-            settings,
-        }
-    }
-
-    /// Returns the same terms, by which reads may pause for so long.
-    pub(crate) fn with_idle_reads(self, idle: Duration) -> Self {
-        Self { begin_read: begin_read(&self.settings, idle), ..self }
-    }
-}
-
-fn begin_read(settings: &str, idle: Duration) -> String {
-    format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings} {}", idle.as_millis())
 }
 
 /// What all transactions of a process share.
@@ -159,14 +103,6 @@ struct Writing {
     /// The tables that have lost text, and whether that has to be erased.
     lost: RefCell<BTreeSet<String>>,
     requires_erasure: Cell<bool>,
-}
-
-/// What is restored when a member of a group fails.
-#[derive(Clone, Copy)]
-struct Member {
-    mark: Mark,
-    counter: Option<Counter>,
-    has_savepoint: bool,
 }
 
 /// The row that orders all changes.
@@ -337,19 +273,6 @@ impl Transaction {
         self.send_all(&own)
     }
 
-    /// Makes it possible to take back what a member of a group has sent.
-    fn set_savepoint(&self) -> Result<(), Error> {
-        let Some(writing) = &self.writing else { return Ok(()) };
-        match writing.member.get() {
-            Some(member) if !member.has_savepoint => {
-                writing.member.set(Some(Member { has_savepoint: true, ..member }));
-                let set = self.client.batch(self.deadline(), "SAVEPOINT member");
-                set.map_err(|failure| self.failed(failure))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
     fn send_all(&self, buffer: &Buffer) -> Result<(), Error> {
         let statements = buffer.statements();
         let statements: Vec<_> =
@@ -357,74 +280,6 @@ impl Transaction {
         let before = self.before();
         let sent = self.client.pipeline(self.deadline(), before.as_deref(), &statements, None);
         sent.map(drop).map_err(|failure| self.failed(failure))
-    }
-
-    /// Begins a transaction for a group: runs statements that lock its stores and read ahead, in one round
-    /// trip.
-    pub(crate) fn begin_group(
-        &self,
-        stores: &[StoreId],
-        partitions: &[Partition],
-        statements: &[(String, Vec<Param<'_>>)],
-    ) -> Result<Vec<Vec<Row>>, Error> {
-        if let Some(writing) = &self.writing {
-            writing.announced.set(stores.first().copied());
-            writing.locked.borrow_mut().extend(stores);
-        }
-        for partition in partitions {
-            self.enter_partition(*partition)?;
-        }
-        let before = self.before();
-        let statements: Vec<_> =
-            statements.iter().map(|(sql, params)| (sql.as_str(), params.clone())).collect();
-        let read = self.client.pipeline(self.deadline(), before.as_deref(), &statements, None);
-        read.map_err(|failure| self.failed(failure))
-    }
-
-    /// Notes that some stores of the group are not locked.
-    pub(crate) fn leave_out(&self, stores: &HashSet<StoreId>) {
-        if let Some(writing) = &self.writing {
-            writing.locked.borrow_mut().retain(|store| !stores.contains(store));
-        }
-    }
-
-    /// Enters what was read ahead.
-    pub(crate) fn learn(&self, enter: impl FnOnce(&mut Overlay)) {
-        enter(&mut self.overlay.borrow_mut());
-    }
-
-    /// Begins the work of the next member of a group.
-    pub(crate) fn begin_member(&self) {
-        if let Some(writing) = &self.writing {
-            let mark = self.buffer.borrow().mark();
-            let counter = writing.counter.get();
-            writing.member.set(Some(Member { mark, counter, has_savepoint: false }));
-            writing.larger_scope.set(None);
-        }
-    }
-
-    /// Takes back what the member has changed.
-    pub(crate) fn take_back_member(&self) -> Result<(), Error> {
-        let Some(writing) = &self.writing else { return Ok(()) };
-        let Some(member) = writing.member.take() else { return Ok(()) };
-        let has_changed = self.buffer.borrow().mark() != member.mark;
-        self.buffer.borrow_mut().truncate(member.mark);
-        if has_changed || member.has_savepoint {
-            self.overlay.borrow_mut().forget_all();
-        }
-        if member.has_savepoint {
-            let taken = self.client.batch(self.deadline(), "ROLLBACK TO SAVEPOINT member");
-            taken.map_err(|failure| self.failed(failure))?;
-        }
-        // A counter that was taken after the savepoint is free again, and one that was taken before it has
-        // the value of then.
-        writing.counter.set(member.counter);
-        Ok(())
-    }
-
-    /// Returns whether earlier members of the group have changed something.
-    pub(crate) fn has_uncommitted(&self) -> bool {
-        self.has_changed() || !self.buffer.borrow().is_empty()
     }
 
     /// Adds the change of a memory.

@@ -4,6 +4,7 @@
 //! and `quipu_testkit::conformance_tests!(open);`.
 
 pub mod agents;
+pub mod changes;
 mod fixture;
 pub mod forgetting;
 pub mod keys;
@@ -65,6 +66,8 @@ macro_rules! conformance_tests {
             sessions_are_read_back_and_found_by_token,
             sessions_come_in_both_orders_and_are_selected,
             keys_are_read_back_and_found_by_secret,
+        );
+        $crate::conformance_tests!(@module $open, changes:
             changes_come_in_order_after_a_sequence,
             a_change_is_read_back_with_its_transaction,
             stamps_follow_the_newest_change,

@@ -59,7 +59,7 @@ async fn the_streams_of_a_token_end_when_its_key_is_revoked() {
     assert_eq!(next_event(&mut of_mcp).await, None);
     client.send(&message("tools/list", &json!({}))).await.error(401, "authentication_error");
     server.memory(&store, "/a", "x").await;
-    assert!(next(&mut going_on).await.starts_with("id: 2\n"));
+    assert!(next(&mut going_on).await.starts_with("id: 2-"));
 }
 
 /// Reads a stream that nothing happens on to its end.
