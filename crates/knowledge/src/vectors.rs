@@ -1,6 +1,6 @@
 //! Vectors: memories by what they mean.
 //!
-//! An [`Encoder`] turns texts into vectors. [`passages`] are what it is given, the indexer stores
+//! An [`Encoder`] turns texts into vectors. [`mod@passages`] are what it is given, the indexer stores
 //! the vectors in the background, a [`matrix`] holds those of a store in memory to be scanned, and
 //! [`questions`] bounds the wait for the vector of a question. All of it is optional: a search never
 //! fails for lack of a vector.

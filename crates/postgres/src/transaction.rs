@@ -14,7 +14,7 @@
 //! The tempting alternative, locking more as it goes, deadlocks: two transactions would take the same locks
 //! in a different order.
 //!
-//! Before it uses the text of a store it locks the tables of the store's [partition](crate::partition), without
+//! Before it uses the text of a store it locks the tables of the store's [partition], without
 //! waiting: they may be in the middle of being rewritten.
 //!
 //! The lock must be a statement of its own. A query that locks a row and reads others reads those others as
